@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "harness/cases/case.h"
 #include "reference/call/call.h"
-#include "reference/options/case_line.h"
 #include "reference/options/option.h"
 #include "reference/options/options.h"
 
@@ -56,7 +56,7 @@ std::vector<std::string> split_outputs(const std::string& word) {
 
 std::vector<std::string> options_used(const std::string& case_line) {
   std::vector<std::string> words;
-  std::istringstream tokens(print_case(parse_case(case_line)));
+  std::istringstream tokens(case_from_line(case_line, "a verdict").label);
   for (std::string token; tokens >> token;) {
     const std::string word = word_of(token);
     if (word.empty()) continue;
@@ -84,7 +84,7 @@ void SupportMatrix::add(const Verdict& verdict) {
     return;
   }
   ++verdicts_;
-  const std::string type(name_of(parse_case(verdict.case_line).call.dtype));
+  const std::string type(name_of(case_from_line(verdict.case_line, "a verdict").problem.call.dtype));
   for (const std::string& option : options_used(verdict.case_line)) {
     if (!cells_.contains(option)) rows_.push_back(option);
     Counted& cell = cells_[option][type];

@@ -20,6 +20,24 @@ on_disk() {
     sed 's/"kind":"[a-z]*"//; s/"seconds":{[^}]*}//' | sort -u
 }
 
+# What failed last: alone, first, and kept where a run does not come to it.
+printf '%s\n' "seq=4 dim=4" "seq=5 dim=4" "seq=6 dim=4" >three.cases
+first() { grep -m1 '"kind":"verdict"' "$1" | grep -o '"case":"[^"]*"'; }
+check_three() { "$hostile" check --isolate --no-shrink --suite-file three.cases --json last.jsonl "$@" >last 2>&1; }
+check_three --backend throws_an_int --filter "seq=[56]" && complain "no case failed"
+check_three --backend throws_an_int --last-failed && complain "--last-failed: no case failed"
+[ "$(grep -c '"kind":"verdict"' last.jsonl)" = 2 ] && grep -q '^2 cases failed in the last run of last.jsonl: no other' last ||
+  complain "--last-failed: $(grep -c '"kind":"verdict"' last.jsonl) verdicts, $(head -n 1 last)"
+check_three --backend throws_an_int --failed-first --fail-fast && complain "--failed-first: no case failed"
+[ "$(first last.jsonl)" = '"case":"seq=5 dim=4"' ] || complain "--failed-first: begins with $(first last.jsonl)"
+grep -q '"kind":"kept".*"case":"seq=6 dim=4"' last.jsonl || complain "--fail-fast: the failure that was not met is gone"
+check_three --backend none --last-failed || complain "--last-failed: another backend fails"
+[ "$(grep -c '"kind":"verdict"' last.jsonl)" = 2 ] && [ "$(grep -c '"kind":"kept".*throws_an_int' last.jsonl)" = 2 ] ||
+  complain "another backend mends what one failed"
+check_three --backend none || complain "a run without --last-failed fails"
+check_three --backend none --last-failed || complain "where nothing failed a run fails"
+[ "$(grep -c '"kind":"verdict"' last.jsonl)" = 3 ] || complain "where nothing failed not all are checked"
+
 # Killed at any moment: green backends and red ones, whose failures stay failures. The first moments are the shortest, so
 # that a run ends in its start, too; the others are random.
 "$attest" list cases --suite matrix | sed -n 1,200p >many.cases

@@ -19,14 +19,17 @@ start=$SECONDS
 export CXX=${CXX:-/usr/bin/c++} PIP_DISABLE_PIP_VERSION_CHECK=1
 (cd "$source" && "$folder"/venv/bin/pip install . "${options[@]}" >"$folder/pip.log" 2>&1) ||
   { tail -n 60 "$folder/pip.log" >&2; exit 1; }
-venv/bin/pip install -q ml_dtypes mypy onnx pytest pytest-xdist
+venv/bin/pip install -q ml_dtypes mypy onnx pytest pytest-xdist pyyaml
 echo "installed in $((SECONDS - start)) s"
 
 # Nothing of the source tree is needed from here on.
 mkdir "$folder/pages"
 cp "$source"/harness/python/*.md "$source/harness/TUTORIAL.md" "$source"/harness/how-to/{python_callable,model}.md "$folder/pages"
 cp "$source/README.md" "$folder/pages/top.md"
-export ATTEST_PAGES=$folder/pages
+export ATTEST_PAGES=$folder/pages ATTEST_CI=$folder/ci
+mkdir -p "$ATTEST_CI/.github"
+cp -r "$source/.github/actions" "$ATTEST_CI/.github"
+cp -r "$source/.gitlab" "$ATTEST_CI"
 venv/bin/python -m attest check "seq=4 dim=4"
 cp -r "$source/tests/python" "$folder/tests"
 cp "$source"/tests/exploits/*.py "$folder/tests"

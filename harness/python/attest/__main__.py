@@ -1,4 +1,4 @@
-"""`python -m attest`: attest's command line, with --python beside --plugin."""
+"""`python -m attest`: attest's command line, with --python beside --plugin, and commands that are written in Python."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def main() -> int:
         from attest import _import
 
         return _import.main(sys.argv[2:])
+    if sys.argv[1:2] == ["changes"]:
+        from attest import _changes
+
+        return _changes.main(sys.argv[2:])
     return _attest.main(["attest", *sys.argv[1:]])
 
 
