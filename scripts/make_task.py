@@ -230,7 +230,7 @@ def read_workloads(path, definition):
 
 
 def called(node):
-    """The last word of what is called: "rand" of torch.rand(...)."""
+    """The last name of a function that a node calls: "rand" of torch.rand(...)."""
     function = node.func if isinstance(node, ast.Call) else None
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
 
