@@ -13,12 +13,15 @@
 
 #include "harness/backends/isolation/confined_program.h"
 #include "harness/backends/isolation/sandbox.h"
+#include "harness/backends/isolation/stranger.h"
+#include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
+#include "harness/judge/interpreter.h"
 #include "harness/judge/judge_folder.h"
 #include "harness/judge/submission_files.h"
 #include "harness/page/page.h"
@@ -115,14 +118,16 @@ std::vector<std::string> words_for_each(const JudgeOptions& options) {
   std::error_code error;
   const std::filesystem::path task = options.task;
   const bool is_file = task.has_extension() || task.has_parent_path();
-  std::vector<std::string> words = {"--task", is_file ? std::filesystem::absolute(task, error).string() : options.task,
-                                    "--budget", options.budget, "--timeout",
-                                    fmt::format("{}", options.backend.timeout_seconds)};
-  for (const auto& [option, value] : {std::pair{"--baseline", options.baseline},
-                                      std::pair{"--interpreter", options.interpreter}}) {
+  std::vector<std::string> words = {
+      "--task",    is_file ? std::filesystem::absolute(task, error).string() : options.task,
+      "--budget",  options.budget,
+      "--timeout", fmt::format("{}", options.backend.timeout_seconds)};
+  for (const auto& [option, value] :
+       {std::pair{"--baseline", options.baseline}, std::pair{"--interpreter", options.interpreter}}) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   }
-  if (options.backend.memory_gib > 0) words.insert(words.end(), {"--memory", fmt::format("{}", options.backend.memory_gib)});
+  if (options.backend.memory_gib > 0)
+    words.insert(words.end(), {"--memory", fmt::format("{}", options.backend.memory_gib)});
   if (options.backend.trust) words.emplace_back("--trust");
   return words;
 }
@@ -168,13 +173,18 @@ int run_folder(const JudgeOptions& options, const Task& task, const Invocation& 
 }
 
 int run(const JudgeOptions& options, const Invocation& invocation) {
+  hide_memory();                                    // the seed is in it
+  if (python_objects().make) need_interpreter("");  // nor does what this starts import what lies in the current folder
   const Task task = read_task(options.task);
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(options.submission, error);
   if (is_folder && !options.one_line && !is_one_submission(options.submission))
     return run_folder(options, task, invocation);
-  for (const auto& [option, said] : {std::pair{"--page", !options.page.empty()}, std::pair{"--jobs", options.jobs > 0}}) {
-    if (said) throw UserError(std::string(option) + ": " + options.submission + " is one submission; this is for a folder of them");
+  for (const auto& [option, said] :
+       {std::pair{"--page", !options.page.empty()}, std::pair{"--jobs", options.jobs > 0}}) {
+    if (said)
+      throw UserError(std::string(option) + ": " + options.submission +
+                      " is one submission; this is for a folder of them");
   }
   return run_one(options, task, invocation);
 }
@@ -200,20 +210,24 @@ void add_judge(CLI::App& app, Invocation& invocation) {
                   "randomness");
   sub->add_option("--baseline", options->baseline, "The backend whose speed is the measure; default: eigen")
       ->type_name("BACKEND");
-  sub->add_option("--json", options->json, "Write the judgement to this file; - is standard output. Of a folder a line for each, behind those "
+  sub->add_option("--json", options->json,
+                  "Write the judgement to this file; - is standard output. Of a folder a line for each, behind those "
                   "that the file has; what has one of the same task, seed and content is not judged again")
       ->type_name("FILE");
   sub->add_option("--page", options->page, "Of a folder: write the ranking as a page, too; with --json FILE")
       ->type_name("FILE");
-  sub->add_option("--jobs", options->jobs, "Of a folder: judge so many at a time, each on processors of its own; default: 1")
+  sub->add_option("--jobs", options->jobs,
+                  "Of a folder: judge so many at a time, each on processors of its own; default: 1")
       ->check(CLI::Range(1, 1024));
   sub->add_option("--interpreter", options->interpreter,
                   "For Python: an interpreter that has attest as a module; default: python3")
       ->type_name("PROGRAM");
   sub->add_flag("--one-line", options->one_line, "One submission, whatever it is, and its JSON on one line")->group("");
-  sub->add_option("--threads", options->backend.threads, "Threads that it is given; default: every processor that it has")
+  sub->add_option("--threads", options->backend.threads,
+                  "Threads that it is given; default: every processor that it has")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--timeout", options->backend.timeout_seconds, "Seconds that one step may take; never more than a share of the budget")
+  sub->add_option("--timeout", options->backend.timeout_seconds,
+                  "Seconds that one step may take; never more than a share of the budget")
       ->check(number_range(0.001, 86400.0));
   sub->add_option("--memory", options->backend.memory_gib, "GiB that it may take beyond what it starts with")
       ->check(number_range(0.001, 1e6));

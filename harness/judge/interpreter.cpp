@@ -17,10 +17,9 @@ namespace {
 
 /// Without the folder that it was started in, where a submission's file may be called as a module of the library.
 #define WITHOUT_THIS_FOLDER "import os, sys; sys.path[:] = [p for p in sys.path if p and p != os.getcwd()]; "
-constexpr const char* kWorkerOfPython =
-    WITHOUT_THIS_FOLDER "from attest.__main__ import main; sys.exit(main())";
-constexpr const char* kFacts = WITHOUT_THIS_FOLDER
-    "import attest; print('attest', attest.__version__); print(sys.executable)";
+constexpr const char* kWorkerOfPython = WITHOUT_THIS_FOLDER "from attest.__main__ import main; sys.exit(main())";
+constexpr const char* kFacts =
+    WITHOUT_THIS_FOLDER "import attest; print('attest', attest.__version__); print(sys.executable)";
 #undef WITHOUT_THIS_FOLDER
 
 struct Said {

@@ -6,8 +6,9 @@
 namespace attest {
 
 /// From now on workers that load objects of Python are started in it, and none imports what lies in the folder that
-/// this program was started in. Of `python -m attest` it is that interpreter. Otherwise `interpreter` is a program's name or path,
-/// where empty python3. Throws UserError where that can't be started, has no attest, or has one of another version.
+/// this program was started in. Of `python -m attest` it is that interpreter. Otherwise `interpreter` is a program's
+/// name or path, where empty python3. Throws UserError where that can't be started, has no attest, or has one of
+/// another version.
 void need_interpreter(const std::string& interpreter);
 
 }  // namespace attest

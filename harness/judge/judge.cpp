@@ -35,7 +35,9 @@ constexpr double kShareOfSamples = 0.4;
 
 using Moment = std::chrono::steady_clock::time_point;
 
-double seconds_until(Moment end) { return std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count(); }
+double seconds_until(Moment end) {
+  return std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count();
+}
 
 /// A step may take so long, where the user allows it.
 IsolationOptions limited(IsolationOptions limits, double seconds) {
@@ -128,8 +130,8 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
 void time(JudgedSubmission& judged, const Task& task, const std::vector<Backend*>& backends, std::mt19937_64& random,
           const JudgeSettings& settings, Moment end) {
   const Roof roof = measure_roof(settings.threads);
-  const double each = kShareOfSamples * seconds_until(end) /
-                      static_cast<double>(task.timed.size() * backends.size() * kRepetitions);
+  const double each =
+      kShareOfSamples * seconds_until(end) / static_cast<double>(task.timed.size() * backends.size() * kRepetitions);
   std::size_t cases_left = task.timed.size();
   for (const Task::Timed& one : task.timed) {
     const Case source = case_from_line(drawn_line(one.pattern, random));
@@ -194,17 +196,17 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     baseline.emplace(registry, std::vector{judged.baseline}, Context{settings.threads, "", nullptr}, limits);
   judged.submission = name_of_submission(path);
   try {
-    const Submission submission =
-        prepare_submission(path, *settings.limits.sandbox,
-                           std::chrono::milliseconds(
-                               static_cast<std::int64_t>(1e3 * kShareOfChecking * settings.budget_seconds)),
-                           settings.interpreter);
+    const Submission submission = prepare_submission(
+        path, *settings.limits.sandbox,
+        std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * kShareOfChecking * settings.budget_seconds)),
+        settings.interpreter);
     judged.content = submission.content;
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;
     std::vector<BackendSet> more_threads;
     try {
-      plugins.emplace(std::vector<std::string>{submission.source}, registry, limited(settings.limits, kShareOfLoading * settings.budget_seconds));
+      plugins.emplace(std::vector<std::string>{submission.source}, registry,
+                      limited(settings.limits, kShareOfLoading * settings.budget_seconds));
       if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
       judged.name = plugins->names().front();
       const int many = 2 * settings.threads + 1;

@@ -47,7 +47,7 @@ struct JudgedSpeed {
 
 struct JudgedSubmission {
   Judged verdict = Judged::invalid;
-  std::string reason;         ///< empty for a pass
+  std::string reason;               ///< empty for a pass
   std::string submission, content;  ///< its file or folder, and the fingerprint of what was judged
   std::string name, sandbox;        ///< of its backend, and around it
   Counts counts;

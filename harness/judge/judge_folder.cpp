@@ -98,8 +98,8 @@ void FolderRun::keep(const RankedSubmission& judgement, const std::string& line)
 
 void FolderRun::judge_one(const Entry& entry, int threads) {
   JudgingProcess process;
-  process.words = {entry.path.string(), "--secret-seed", "-", "--json", "-", "--one-line", "--threads",
-                   std::to_string(threads)};
+  process.words = {entry.path.string(), "--secret-seed",        "-", "--json", "-", "--one-line",
+                   "--threads",         std::to_string(threads)};
   process.words.insert(process.words.end(), settings_.words.begin(), settings_.words.end());
   process.input = std::to_string(settings_.secret_seed) + "\n";
   process.limit = std::chrono::milliseconds(
@@ -151,8 +151,7 @@ FolderOutcome FolderRun::run(const std::vector<std::filesystem::path>& paths) {
   }
   const std::vector<std::vector<int>> parts = parts_of(all, settings_.jobs);
   std::vector<std::thread> threads;
-  for (const std::vector<int>& processors : parts)
-    threads.emplace_back([this, &processors] { judge_all(processors); });
+  for (const std::vector<int>& processors : parts) threads.emplace_back([this, &processors] { judge_all(processors); });
   for (std::thread& thread : threads) thread.join();
   if (failure_) std::rethrow_exception(failure_);
   outcome_.interrupted = interrupted;

@@ -27,9 +27,9 @@ struct FolderSettings {
 };
 
 struct FolderOutcome {
-  std::vector<RankedSubmission> judgements;    ///< earlier ones of the same submission, task and seed among them
-  std::size_t earlier = 0;              ///< and how many these are
-  std::vector<std::string> not_judged;  ///< a sentence each: no fault of the submission
+  std::vector<RankedSubmission> judgements;  ///< earlier ones of the same submission, task and seed among them
+  std::size_t earlier = 0;                   ///< and how many these are
+  std::vector<std::string> not_judged;       ///< a sentence each: no fault of the submission
   bool interrupted = false;
 };
 

@@ -41,21 +41,15 @@ std::string mark_of_seed(std::uint64_t seed) {
 
 std::string json_of(const JudgedSubmission& judged, const Task& task, std::uint64_t seed, bool one_line) {
   const Counts& c = judged.counts;
-  ObjectInOrder json = {{kKindKey, kJudgementKind},
-                        {"schema", kJudgementSchema},
-                        {"attest", ATTEST_VERSION},
-                        {"submission", judged.submission},
-                        {"content", judged.content},
-                        {"task", task.name},
-                        {"task_content", task.content},
-                        {"seed", mark_of_seed(seed)},
-                        {"backend", judged.name},
+  ObjectInOrder json = {{kKindKey, kJudgementKind},          {"schema", kJudgementSchema}, {"attest", ATTEST_VERSION},
+                        {"submission", judged.submission},   {"content", judged.content},  {"task", task.name},
+                        {"task_content", task.content},      {"seed", mark_of_seed(seed)}, {"backend", judged.name},
                         {"verdict", name_of(judged.verdict)}};
   if (!judged.reason.empty()) json["reason"] = judged.reason;
   if (judged.verdict != Judged::invalid) {
-    json["cases"] = {{"drawn", judged.drawn},          {"passed", c.passed()},          {"failed", c.fail},     {"crashed", c.crashed},
-                     {"timeout", c.timeout},          {"suspect", c.suspect}, {"refused", c.refused},
-                     {"inconclusive", c.inconclusive}};
+    json["cases"] = {{"drawn", judged.drawn}, {"passed", c.passed()},          {"failed", c.fail},
+                     {"crashed", c.crashed},  {"timeout", c.timeout},          {"suspect", c.suspect},
+                     {"refused", c.refused},  {"inconclusive", c.inconclusive}};
     json["worst_error_over_bound"] = number(judged.worst_error_over_bound);
     if (!judged.failing_line.empty()) json["failing_case"] = judged.failing_line;
     json["sandbox"] = judged.sandbox;

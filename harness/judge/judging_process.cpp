@@ -27,7 +27,8 @@ struct Pipe {
   int read = -1, write = -1;
   Pipe() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw UserError(std::string("no pipe for a judging process: ") + std::strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw UserError(std::string("no pipe for a judging process: ") + std::strerror(errno));
     read = ends[0];
     write = ends[1];
   }

@@ -21,8 +21,8 @@ struct JudgingEnd {
   std::string words;   ///< the last line of standard error
 };
 
-/// Runs it to its end, with all that it has started. Ended early when `interrupted`. The process stays on the processors
-/// of the calling thread. Throws UserError where no process can be started.
+/// Runs it to its end, with all that it has started. Ended early when `interrupted`. The process stays on the
+/// processors of the calling thread. Throws UserError where no process can be started.
 JudgingEnd run_judging(const JudgingProcess& process);
 
 }  // namespace attest

@@ -43,8 +43,8 @@ class Compilation {
   template <std::size_t N>
   void run(const char* const (&compiler)[N], const std::vector<std::string>& words) {
     std::vector<std::string> all(compiler, compiler + N);
-    all.insert(all.end(), {"-O3", "-march=native", "-fPIC", "-pthread", "-fdiagnostics-color=never", "-I", header_, "-I",
-                           root_});
+    all.insert(all.end(),
+               {"-O3", "-march=native", "-fPIC", "-pthread", "-fdiagnostics-color=never", "-I", header_, "-I", root_});
     all.insert(all.end(), words.begin(), words.end());
     const ProgramEnd end = run_confined({all, {root_, header_}, built_.path(), sandbox_}, limit_);
     if (end.timed_out) {
@@ -67,7 +67,8 @@ std::filesystem::path compiled(const SubmissionFiles& files, const std::filesyst
                                const ScratchFolder& built, const SandboxOptions& sandbox,
                                std::chrono::milliseconds limit) {
   std::vector<std::string> of_c, of_cpp;
-  for (const std::filesystem::path& file : files.main) (file.extension() == ".c" ? of_c : of_cpp).push_back(root / file);
+  for (const std::filesystem::path& file : files.main)
+    (file.extension() == ".c" ? of_c : of_cpp).push_back(root / file);
   const std::filesystem::path library = built.path() / "submission.so";
   std::vector<std::string> words = {"-shared", "-o", library};
   Compilation compilation(root, built, sandbox, limit);
@@ -123,7 +124,8 @@ Submission prepare_submission(const std::string& path, const SandboxOptions& san
   switch (found.kind) {
     case SubmissionKind::library: made.source = main; break;
     case SubmissionKind::python:
-      made.source = python_source(main.string() + (object == std::string::npos ? kAnyObject : path.substr(object + 3)), {});
+      made.source =
+          python_source(main.string() + (object == std::string::npos ? kAnyObject : path.substr(object + 3)), {});
       break;
     case SubmissionKind::sources:
       made.built = std::make_unique<ScratchFolder>();

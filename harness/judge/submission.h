@@ -12,16 +12,16 @@
 namespace attest {
 
 struct Submission {
-  std::string content;  ///< fingerprint of what is judged
-  std::string source;   ///< as Plugins takes it
+  std::string content;                   ///< fingerprint of what is judged
+  std::string source;                    ///< as Plugins takes it
   std::unique_ptr<ScratchFolder> files;  ///< a copy of it: nothing that lies beside it can be read in the sandbox
   std::unique_ptr<ScratchFolder> built;  ///< with the library, of what was compiled
 };
 
 /// What submission_files() takes: a library, C or C++, which a compiler in the sandbox makes one of, or Python with
-/// :object behind it; without, the object is `attention` or else the only backend there. Throws UserError where there is
-/// no such file, or no interpreter for it, and InvalidSubmission with the compiler's first error.
-/// `interpreter`: as need_interpreter() takes it.
+/// :object behind it; without, the object is `attention` or else the only backend there. Throws UserError where there
+/// is no such file, or no interpreter for it, and InvalidSubmission with the compiler's first error. `interpreter`: as
+/// need_interpreter() takes it.
 Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
                               const std::string& interpreter = "");
 

@@ -85,7 +85,8 @@ SubmissionFiles files_of(const fs::path& path) {
     files.all = all_below(whole);
   } else {
     if (!fs::is_regular_file(whole, error) || !may_be_judged(whole))
-      throw UserError(path.string() + ": a submission is a file .c, .cc, .cpp, .so or .py, or a folder with such files");
+      throw UserError(path.string() +
+                      ": a submission is a file .c, .cc, .cpp, .so or .py, or a folder with such files");
     files.root = whole.parent_path();
     files.all = files.main = {whole.filename()};
   }

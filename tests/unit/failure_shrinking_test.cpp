@@ -49,9 +49,11 @@ TEST_F(Failures, StayAsTheyAreWhereNoTimeIsLeft) {
   const Case first = case_from_line("heads=2 seq=9 dim=8 softcap=0.1");
   shrinking_.remember(first, backend(), failure(first.label, "outside the bound"));
   int found = 0;
-  shrinking_.shrink_all(1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 0.0; });
+  shrinking_.shrink_all(
+      1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 0.0; });
   EXPECT_EQ(found, 0);
-  shrinking_.shrink_all(1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 10.0; });
+  shrinking_.shrink_all(
+      1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 10.0; });
   EXPECT_EQ(found, 1);
 }
 

@@ -23,15 +23,16 @@ class Judgements : public testing::Test {
 };
 
 TEST_F(Judgements, AreReadAsTheyStand) {
-  const JudgementFile file = read(
-      line_of("a.c", "pass",
-              R"(,"content":"c","task":"t","task_content":"tc","seed":"s","backend":"mine","speedup":1.5,)"
-              R"("cases":{"drawn":7,"passed":6},"speeds":[{"case":"seq=4","seconds":0.002,)"
-              R"("interval":{"low":0.001,"high":0.003}},{"case":"seq=5","no_speed":"cached","reason":"why"}])"));
+  const JudgementFile file =
+      read(line_of("a.c", "pass",
+                   R"(,"content":"c","task":"t","task_content":"tc","seed":"s","backend":"mine","speedup":1.5,)"
+                   R"("cases":{"drawn":7,"passed":6},"speeds":[{"case":"seq=4","seconds":0.002,)"
+                   R"("interval":{"low":0.001,"high":0.003}},{"case":"seq=5","no_speed":"cached","reason":"why"}])"));
   ASSERT_EQ(file.all.size(), 1u);
   const RankedSubmission& one = file.all.front();
   EXPECT_EQ(file.name, "r.jsonl");
-  EXPECT_EQ(one.submission + " " + one.content + " " + one.task + " " + one.task_content + " " + one.seed, "a.c c t tc s");
+  EXPECT_EQ(one.submission + " " + one.content + " " + one.task + " " + one.task_content + " " + one.seed,
+            "a.c c t tc s");
   EXPECT_EQ(one.passed, 6u);
   EXPECT_EQ(one.cases, 7u);
   EXPECT_EQ(one.speedup, 1.5);
@@ -58,11 +59,11 @@ TEST_F(Judgements, OtherLinesAreToldWithTheirNumber) {
 }
 
 TEST_F(Judgements, OrderOfMerit) {
-  const JudgementFile file = read(line_of("invalid.c", "invalid") + line_of("slow.c", "pass", R"(,"speedup":0.5)") +
-                                  line_of("wrong.c", "fail", R"(,"speedup":9)") + line_of("none.c", "pass") +
-                                  line_of("fast.c", "pass", R"(,"speedup":2)") + line_of("open.c", "unproven") +
-                                  line_of("also.c", "pass", R"(,"speedup":2)") +
-                                  line_of("slow.c", "pass", R"(,"speedup":0.75)"));
+  const JudgementFile file =
+      read(line_of("invalid.c", "invalid") + line_of("slow.c", "pass", R"(,"speedup":0.5)") +
+           line_of("wrong.c", "fail", R"(,"speedup":9)") + line_of("none.c", "pass") +
+           line_of("fast.c", "pass", R"(,"speedup":2)") + line_of("open.c", "unproven") +
+           line_of("also.c", "pass", R"(,"speedup":2)") + line_of("slow.c", "pass", R"(,"speedup":0.75)"));
   std::string names;
   for (const RankedSubmission& one : ranked(file.all)) names += one.submission + " ";
   EXPECT_EQ(names, "also.c fast.c slow.c none.c open.c wrong.c invalid.c ");
@@ -72,7 +73,8 @@ TEST_F(Judgements, OrderOfMerit) {
 }
 
 TEST_F(Judgements, ReasonsInTablesAreShortAndHarmless) {
-  const JudgementFile file = read(line_of("a\\u001b[2J.c", "fail", ",\"reason\":\"" + std::string(50, 'x') + "äöüäöüäöüäöü\""));
+  const JudgementFile file =
+      read(line_of("a\\u001b[2J.c", "fail", ",\"reason\":\"" + std::string(50, 'x') + "äöüäöüäöüäöü\""));
   const std::string table = ranking_table(ranked(file.all));
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   EXPECT_NE(table.find("..."), std::string::npos) << table;
