@@ -13,12 +13,15 @@
 
 #include "harness/backends/isolation/confined_program.h"
 #include "harness/backends/isolation/sandbox.h"
+#include "harness/backends/isolation/stranger.h"
+#include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/fingerprint.h"
 #include "harness/base/output_file.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
+#include "harness/judge/interpreter.h"
 #include "harness/judge/judge_folder.h"
 #include "harness/judge/submission_files.h"
 #include "harness/page/page.h"
@@ -170,6 +173,8 @@ int run_folder(const JudgeOptions& options, const Task& task, const Invocation& 
 }
 
 int run(const JudgeOptions& options, const Invocation& invocation) {
+  hide_memory();                                    // the seed is in it
+  if (python_objects().make) need_interpreter("");  // nor does what this starts import what lies in the current folder
   const Task task = read_task(options.task);
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(options.submission, error);

@@ -43,9 +43,10 @@ void read_one(const fs::path& path, ResultFiles& results) {
   } else if (whole.is_object() && whole.contains("benchmarks")) {
     results.benches.push_back({name, benchmark_from_json(whole, path.string())});
   } else {
-    throw UserError(path.string() +
-                    ": no complete file of results; `check --json`, `bench --json`, `compare --json` and `judge DIR --json` "
-                    "write them");
+    throw UserError(
+        path.string() +
+        ": no complete file of results; `check --json`, `bench --json`, `compare --json` and `judge DIR --json` "
+        "write them");
   }
 }
 

@@ -22,8 +22,8 @@ struct RankedSpeed {
 };
 
 struct RankedSubmission {
-  std::string submission;  ///< file or folder, as it is called in the folder that was judged
-  std::string content;     ///< fingerprint of its files
+  std::string submission;                ///< file or folder, as it is called in the folder that was judged
+  std::string content;                   ///< fingerprint of its files
   std::string task, task_content, seed;  ///< the latter two: what the cases were drawn from, as fingerprints
   std::string backend, verdict, reason, failing_case, baseline, sandbox, attest;
   std::optional<double> speedup, worst_error_over_bound;

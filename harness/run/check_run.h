@@ -30,16 +30,16 @@
 namespace attest {
 
 struct CheckSettings {
-  std::string filter, shard;            ///< as Filter and Shard read them
-  int threads = 1;                      ///< of the harness's own work
-  bool fail_fast = false;               ///< stop at the first failure
-  bool isolated = false;                ///< the backends run in processes of their own: small cases side by side
-  bool once = false;                    ///< run every plan once, with nothing before, beside or after it
-  std::uint64_t seed = 0;               ///< of the steps that plans take in a share of the cases
-  std::string steps{};                  ///< that they take in every case instead (harness/verdict/plan_life.h)
-  bool bitwise = false;                 ///< also ask whether right results have the same bits again
-  bool shrink = true;                   ///< make the first failures small
-  bool explain = true;                  ///< look for statements under which what is wrong would be right
+  std::string filter, shard;  ///< as Filter and Shard read them
+  int threads = 1;            ///< of the harness's own work
+  bool fail_fast = false;     ///< stop at the first failure
+  bool isolated = false;      ///< the backends run in processes of their own: small cases side by side
+  bool once = false;          ///< run every plan once, with nothing before, beside or after it
+  std::uint64_t seed = 0;     ///< of the steps that plans take in a share of the cases
+  std::string steps{};        ///< that they take in every case instead (harness/verdict/plan_life.h)
+  bool bitwise = false;       ///< also ask whether right results have the same bits again
+  bool shrink = true;         ///< make the first failures small
+  bool explain = true;        ///< look for statements under which what is wrong would be right
   /// When nothing new is begun: cases are left out then, and failures aren't looked into.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   bool compare_refusals = true;         ///< hold those of committed suites against the lists

@@ -22,8 +22,8 @@ class FailureShrinking {
 
   /// A few seconds for each. `found` is told every failure with the smallest case that fails like it, in a fresh
   /// backend if `fresh` makes one. A file's smallest case is written to `folder`; without one files are left alone. One
-  /// that an earlier case caused shrinks with it; `case_named` finds that. `seconds_left`, where not empty: what is left
-  /// for all of them.
+  /// that an earlier case caused shrinks with it; `case_named` finds that. `seconds_left`, where not empty: what is
+  /// left for all of them.
   void shrink_all(int threads, const std::filesystem::path& folder,
                   const std::function<void(const Verdict& failure, const Verdict& small)>& found,
                   const std::function<std::unique_ptr<Backend>(const std::string& name)>& fresh = {},

@@ -87,7 +87,8 @@ def test_three_lines_of_pytest(tmp_path):
     assert "refused: dropout" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("module", ["attest", "attest._api", "attest._backend", "attest._capture", "attest._closer", "attest._relate"])
+@pytest.mark.parametrize("module", ["attest", "attest._api", "attest._backend", "attest._capture", "attest._closer",
+                                    "attest._judge", "attest._relate"])  # fmt: skip
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(module))
     assert result.failed == 0 and result.attempted > 0

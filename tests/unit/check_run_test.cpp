@@ -36,6 +36,26 @@ TEST(CheckRun, TakesEveryCaseInOrder) {
   EXPECT_FALSE(run.outcome.interrupted);
 }
 
+TEST(CheckRun, BeginsNothingBehindItsDeadline) {
+  CheckSettings settings;
+  settings.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(run_lines(example(), kLines, settings).outcome.counts.pass, 5u);
+  settings.deadline = std::chrono::steady_clock::now();
+  const Ran run = run_lines(example(), kLines, settings);
+  EXPECT_EQ(run.outcome.counts.pass, 0u);
+  EXPECT_EQ(run.ended, 1) << "the reports are complete";
+  EXPECT_FALSE(run.outcome.interrupted);
+}
+
+TEST(CheckRun, LooksForStatementsWhereItIsAsked) {
+  CheckSettings settings;
+  settings.shrink = false;
+  settings.explain = false;
+  const Ran run = run_lines(wrong(), {"seq=4 dim=2 softcap=0.1"}, settings);
+  EXPECT_GT(run.outcome.counts.failures(), 0u);
+  EXPECT_TRUE(run.outcome.right_if.empty());
+}
+
 /// The costliest case, the fifth, is the first part's; the next two go to the others, then to the third and second
 /// again.
 TEST(CheckRun, ShardsAreInOrderAndTogetherAll) {

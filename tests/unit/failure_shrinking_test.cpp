@@ -45,6 +45,18 @@ TEST_F(Failures, ThatLookAlikeAreOne) {
   EXPECT_TRUE(shrinking_.notes().empty());
 }
 
+TEST_F(Failures, StayAsTheyAreWhereNoTimeIsLeft) {
+  const Case first = case_from_line("heads=2 seq=9 dim=8 softcap=0.1");
+  shrinking_.remember(first, backend(), failure(first.label, "outside the bound"));
+  int found = 0;
+  shrinking_.shrink_all(
+      1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 0.0; });
+  EXPECT_EQ(found, 0);
+  shrinking_.shrink_all(
+      1, {}, [&](const Verdict&, const Verdict&) { ++found; }, {}, {}, [] { return 10.0; });
+  EXPECT_EQ(found, 1);
+}
+
 TEST_F(Failures, AreAFewAtMost) {
   std::vector<Case> cases;
   for (int n = 2; n < 8; ++n) cases.push_back(case_from_line("seq=" + std::to_string(n) + " dim=8 softcap=0.1"));

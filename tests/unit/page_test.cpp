@@ -47,6 +47,37 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
+JudgementFile judged(const std::string& text) {
+  RankedSubmission fast, wrong;
+  fast.submission = "fast.c" + text;
+  fast.task = "decode" + text;
+  fast.verdict = "pass";
+  fast.baseline = "eigen" + text;
+  fast.speedup = 1.25;
+  fast.speeds.push_back({"seq=4 dim=4" + text, "", 0.002, 0.001, 0.003, 0.5, 1.25});
+  wrong.submission = "wrong.c" + text;
+  wrong.task = fast.task;
+  wrong.verdict = "fail";
+  wrong.reason = "outside the bound" + text;
+  wrong.failing_case = "seq=1 dim=1" + text;
+  return {"judged" + text + ".jsonl", {wrong, fast}, 0};
+}
+
+TEST(Page, RanksJudgements) {
+  const std::string page = results_page({{}, {}, {}, {judged("")}}, {"attest", "judge"});
+  EXPECT_NE(page.find("1 of 2 passed"), std::string::npos);
+  const std::size_t ranking = page.find("id=\"rankings\"");
+  ASSERT_NE(ranking, std::string::npos);
+  EXPECT_LT(page.find("fast.c", ranking), page.find("wrong.c", ranking));
+  for (const char* words : {"1.25", "eigen", "outside the bound", "seq=1 dim=1", "50.0%", "1 to 3"})
+    EXPECT_NE(page.find(words, ranking), std::string::npos) << words;
+  const std::string harmless = results_page({{}, {}, {}, {judged("")}}, {"attest"});
+  const std::string hostile = results_page({{}, {}, {}, {judged(kHostile)}}, {"attest"});
+  EXPECT_EQ(count(hostile, "<script"), count(harmless, "<script"));
+  EXPECT_EQ(count(hostile, "<img"), 0u);
+  EXPECT_EQ(hostile.find('\x1b'), std::string::npos);
+}
+
 TEST(Page, ItsFirstLineAnswersWhetherAnythingFailed) {
   const std::string page = results_page({{checks_with("")}, {}, {}}, {"attest", "report"});
   const std::string head = page.substr(page.find("<h1"), page.find("</header>") - page.find("<h1"));

@@ -85,8 +85,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
-  const int error =
-      posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  const int error = posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);

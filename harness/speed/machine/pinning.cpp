@@ -34,7 +34,8 @@ bool pin_to(const std::vector<int>& processors) {
 std::vector<std::vector<int>> parts_of(const std::vector<int>& processors, int parts) {
   const std::size_t each = processors.size() / static_cast<std::size_t>(parts);
   std::vector<std::vector<int>> list;
-  for (auto first = processors.begin(); static_cast<int>(list.size()) < parts; first += static_cast<std::ptrdiff_t>(each))
+  for (auto first = processors.begin(); static_cast<int>(list.size()) < parts;
+       first += static_cast<std::ptrdiff_t>(each))
     list.emplace_back(first, first + static_cast<std::ptrdiff_t>(each));
   return list;
 }

@@ -25,7 +25,8 @@ struct BenchSettings {
   double min_seconds = 0.1;
   std::uint64_t seed = 0;  ///< draws the data of the samples, and which of them are checked
   bool cold = false;       ///< a few runs with evicted caches as well
-  double most_seconds = 0;  ///< what the samples of a case may take altogether, about: there are fewer then; 0: no limit
+  double most_seconds =
+      0;  ///< what the samples of a case may take altogether, about: there are fewer then; 0: no limit
   /// Called with the current step in a few words; may be empty.
   std::function<void(const std::string&)> progress{};
 };
