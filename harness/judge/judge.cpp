@@ -136,7 +136,7 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   check.compare_refusals = false;
   check.seed = random();
   check.deadline = deadline;
-  check.explain = false;
+  check.explain_seconds = 0;
   std::vector<std::unique_ptr<Report>> reports;
   reports.push_back(std::make_unique<Kept>(judged));
   std::vector<Case> cases = drawn_cases(task, random);
@@ -152,7 +152,7 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   else
     judged.verdict = counts.proved() > 0 ? Judged::pass : Judged::unproven;
   const std::size_t done = counts.passed() + counts.failures() + counts.skipped();
-  if (judged.verdict == Judged::pass && done < judged.drawn) {
+  if (judged.verdict != Judged::fail && done < judged.drawn) {
     judged.verdict = Judged::unproven;
     judged.reason = fmt::format("the budget was over after {} of {} cases", done, judged.drawn);
     return;
@@ -238,10 +238,10 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     baseline.emplace(registry, std::vector{judged.baseline}, Context{settings.threads, "", nullptr}, own);
   judged.submission = name_of_submission(path);
   try {
+    judged.content = fingerprint_of(submission_files(file_of(path)));  // of what doesn't compile, too
     const Submission submission = prepare_submission(
         path, *settings.limits.sandbox,
-        std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * kShareOfChecking * settings.budget_seconds)),
-        settings.interpreter);
+        std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * settings.budget_seconds)), settings.interpreter);
     judged.content = submission.content;
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;

@@ -109,10 +109,15 @@ std::string first_error(const std::string& output) {
   return colon == std::string::npos || slash == std::string::npos ? first : first.substr(slash + 1);
 }
 
+std::string file_of(const std::string& path) {
+  const std::size_t object = path.rfind(".py:");
+  return object == std::string::npos ? path : path.substr(0, object + 3);
+}
+
 Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
                               const std::string& interpreter) {
   const std::size_t object = path.rfind(".py:");
-  const SubmissionFiles found = submission_files(object == std::string::npos ? path : path.substr(0, object + 3));
+  const SubmissionFiles found = submission_files(file_of(path));
   Submission made;
   if (found.kind == SubmissionKind::python) need_interpreter(interpreter);
   made.files = std::make_unique<ScratchFolder>();

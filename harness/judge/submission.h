@@ -25,6 +25,9 @@ struct Submission {
 Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
                               const std::string& interpreter = "");
 
+/// Without :object behind a file of Python.
+std::string file_of(const std::string& path);
+
 /// The first line of a compiler's output that tells an error; "" without one.
 std::string first_error(const std::string& output);
 

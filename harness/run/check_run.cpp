@@ -36,9 +36,6 @@ namespace {
 /// Of one backend and cause: the first few tell where it is wrong, and a run may have thousands.
 constexpr int kMostErrorMaps = 8;
 
-/// For each backend that fails, to find a statement under which it wouldn't.
-constexpr double kStatementSeconds = 5;
-
 /// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
 /// two sets of inputs and an output for each backend are in memory then.
 constexpr double kSmallCaseBytes = 64 << 20;
@@ -363,11 +360,12 @@ std::vector<std::string> CheckRun::false_statements() const {
 
 std::vector<RightIfTold> CheckRun::statements_that_explain() const {
   std::vector<RightIfTold> list;
-  if (!settings_.explain) return list;
+  if (settings_.explain_seconds <= 0) return list;
   for (const auto& [name, results] : wrong_) {
     Backend* backend = backends_.find(name);
     if (!backend || interrupted || seconds_left() <= 0) continue;
-    const auto found = results.right_if(*backend, settings_.threads, std::min(kStatementSeconds, seconds_left()));
+    const auto found =
+        results.right_if(*backend, settings_.threads, std::min(settings_.explain_seconds, seconds_left()));
     if (found) list.push_back({name, found->statement(), found->code(language_of(backend->identity().plugin))});
   }
   return list;
@@ -426,7 +424,7 @@ CheckOutcome CheckRun::finish() {
   }
   CheckOutcome outcome;
   outcome.counts = counts_;
-  if (!wrong_.empty() && settings_.explain) stage("what backends would have to state to be right");
+  if (!wrong_.empty() && settings_.explain_seconds > 0) stage("what backends would have to state to be right");
   outcome.right_if = statements_that_explain();
   for (const RightIfTold& told : outcome.right_if) {
     for (auto& report : reports_) report->right_if(told);

@@ -39,7 +39,8 @@ struct CheckSettings {
   std::string steps{};        ///< that they take in every case instead (harness/verdict/plan_life.h)
   bool bitwise = false;       ///< also ask whether right results have the same bits again
   bool shrink = true;         ///< make the first failures small
-  bool explain = true;        ///< look for statements under which what is wrong would be right
+  /// What looking for statements under which a backend's failures would be right may take; 0: it isn't done.
+  double explain_seconds = 5;
   /// When nothing new is begun: cases are left out then, and failures aren't looked into.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   bool compare_refusals = true;         ///< hold those of committed suites against the lists

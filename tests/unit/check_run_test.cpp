@@ -50,7 +50,7 @@ TEST(CheckRun, BeginsNothingBehindItsDeadline) {
 TEST(CheckRun, LooksForStatementsWhereItIsAsked) {
   CheckSettings settings;
   settings.shrink = false;
-  settings.explain = false;
+  settings.explain_seconds = 0;
   const Ran run = run_lines(wrong(), {"seq=4 dim=2 softcap=0.1"}, settings);
   EXPECT_GT(run.outcome.counts.failures(), 0u);
   EXPECT_TRUE(run.outcome.right_if.empty());

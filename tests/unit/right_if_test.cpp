@@ -30,7 +30,9 @@ std::vector<RightIfTold> told_of(const emulator::Emulated& emulated, const std::
   const BackendEntry entries[] = {
       {"emulator", [&](const Context&) { return std::make_unique<emulator::EmulatorBackend>(emulated); }, ""}};
   const BackendSet backends(entries, {"emulator"}, {1, ""});
-  const CheckOutcome outcome = run_lines(backends, lines, without_shrinking()).outcome;
+  CheckSettings settings = without_shrinking();
+  settings.explain_seconds = 600;  // on a slow machine, too
+  const CheckOutcome outcome = run_lines(backends, lines, settings).outcome;
   EXPECT_GT(outcome.counts.failures(), 0u) << emulator::text_of(emulated.does);
   return outcome.right_if;
 }

@@ -166,7 +166,7 @@ def is_array(call: Call, name: str) -> bool:
 SHOWN = (
     *TYPES, "op=attention", "batch", "heads", "grouped heads",
     "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "strides", "strides of other tensors",
-    "alibi per batch", "parts", *_words("stored="),
+    "alibi per batch", "parts", *_words("stored="), *_words("scales in "),
 )  # fmt: skip
 
 
