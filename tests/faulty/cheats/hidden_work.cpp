@@ -1,5 +1,6 @@
 #include "tests/faulty/cheats/hidden_work.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -94,11 +95,12 @@ std::atomic<double>& shortest() {
   return seconds;
 }
 
-/// A process that computes while it is told to.
+/// A process that computes while it is told to, and sleeps until then.
 class Child {
  public:
   explicit Child(bool of_nobody) {
     order_ = make_shared_memory<Order>();
+    sem_init(&order_->wakes, 1, 0);
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0) {
@@ -114,15 +116,20 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child() {
     order_->ends = true;
+    sem_post(&order_->wakes);
     if (child_ > 0) waitpid(child_, nullptr, 0);
     munmap(order_, sizeof(Order));
   }
-  void work(bool on) { order_->works = on; }
+  void work(bool on) {
+    order_->works = on;
+    if (on) sem_post(&order_->wakes);
+  }
   /// Seconds, of all its work so far.
   double computed() const { return order_->computed; }
 
  private:
   struct Order {
+    sem_t wakes{};
     std::atomic<bool> works{false}, ends{false};
     std::atomic<double> computed{0};
   };
@@ -131,7 +138,10 @@ class Child {
     if (!of_nobody) prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (!order_->ends && kill(parent, 0) == 0) {
       if (!order_->works) {
-        usleep(20);
+        timespec until{};
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1;  // to see whether the parent is there
+        sem_timedwait(&order_->wakes, &until);
         continue;
       }
       const double before = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
