@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const long count = std::atol(argv[1]), probe_every = argc == 4 ? std::atol(argv[3]) : 5;
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a long run tells what it has found so far
   Random random(std::strtoull(argv[2], nullptr, 10));
   std::map<std::string, long> statuses;
   long accusations = 0, probed = 0;

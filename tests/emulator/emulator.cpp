@@ -341,8 +341,9 @@ class EmulatorPlan : public Plan {
         const Number read = steps.input(values[n - first].numbers[c], is_scaled);
         const Number step = value_steps_.step(keys_[n].j, c);
         const Number v = steps.operand(read, a_.value_operand, a_.value_rounding, step, 1);
-        for (const Number product : steps.products(keys_[n].weight, a_.weight_operand, v, a_.value_operand))
-          terms_.push_back(of_values.product(product / unscaled, 1));
+        const auto products = steps.products(keys_[n].weight, a_.weight_operand, v, a_.value_operand);
+        const bool is_sum = end && last - first == 1 && products.size() == 1;
+        for (const Number product : products) terms_.push_back(of_values.product(product / unscaled, 1, is_sum));
       }
       const Number added = of_values.sum(terms_, 1, end);
       sums_[c] = end || sums_[c] == 0 ? added : of_values.joined(sums_[c] + added, 1);

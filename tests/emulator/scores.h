@@ -73,7 +73,7 @@ class Scores {
       const Number step = key_steps_.step(static_cast<std::size_t>(j), t);
       const Number k = steps_.operand(key[t], a_.key_operand, a_.key_rounding, step, query_[t] < 0 ? -push : push);
       for (const Number product : steps_.products(query_[t], a_.query_operand, k, a_.key_operand))
-        terms_.push_back(sum_.product(product / unscaled, push));
+        terms_.push_back(sum_.product(product / unscaled, push, false));
     }
     Number s = sum_.sum(terms_, push);
     for (int n = 0; n < behind; ++n) s = steps_.round(s * kOperandScale, push);

@@ -17,7 +17,11 @@ class SumSteps {
       : steps_(steps), sum_(sum), type_(type_of(sum, a.accumulator)), step_(rounding_of(sum, a)) {}
 
   /// A product, or another term, on its way into the sum. One that is aligned or an integer enters as it is.
-  Number product(Number x, int push) const { return plain() ? steps_.round(x, push) : term(x, push); }
+  /// `is_sum`: the only product of a sum that is handed over, so that its rounding is the sum's last.
+  Number product(Number x, int push, bool is_sum) const {
+    if (plain()) return is_sum ? x : steps_.round(x, push);
+    return term(x, push);
+  }
   Number term(Number x, int push) const {
     return plain() || sum_.width > 1 || sum_.format == SumFormat::exact ? x : cut(x, x, push, true);
   }

@@ -62,5 +62,19 @@ TEST(SumBound, SumsCountByTheirStepsAndWindows) {
   EXPECT_EQ(bound_of(large + "170) out=o,lse", of_products).lse, kInfinity);  // 170 * 200 > 65504 / 2
 }
 
+TEST(SumBound, WhatUnderflowsIsDividedByTheLeastThatTheSumMayBe) {
+  // Products of 2^-34 are 0 in f16. Scores of 4 are off by half a nat where queries are rounded to e5m2.
+  for (const bool no_maximum : {false, true}) {
+    Arithmetic a = plain_f32();
+    a.no_maximum = no_maximum;
+    a.value_sum = {.format = SumFormat::f16};
+    const std::string line = "seq=1x64 dim=1 scale=4 fill=constant(1) v.fill=constant(5.820766091346741e-11)";
+    const double of_exact_scores = first_bound(line, a);
+    a.query_operand = OperandFormat::e5m2;
+    EXPECT_GE(first_bound(line, a), 1.6 * of_exact_scores) << no_maximum;
+    EXPECT_LE(first_bound(line, a), 3 * of_exact_scores) << no_maximum;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -32,7 +32,7 @@ void bound_output(const Head& head, const Row& row, const RowSums& of_row, const
   const auto n = static_cast<double>(row.visible_count) + (row.sink != -kInfinity ? 1 : 0);
   const ColumnSums sums = column_sums(head, row, of_row.ratio, weights);
   const StepSums steps = step_sums(head, row, of_row.ratio, weights, c);
-  const double lambda = least_sum(row, weights, sum, c);
+  const double lambda = least_divisor(row, weights, sum, c);
   const double in_product = (a.normalised_before_storage ? c.division_roundings : 0) + (row.factors.empty() ? 0 : 4);
   // The factor of weights goes into the divisor, or is divided by alone where they are divided by their sum before.
   const double of_factor = c.log_factor > 0 ? (a.normalised_before_storage ? c.division_roundings : 1) : 0;

@@ -34,7 +34,36 @@ double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum
   return std::min(from_sum, from_largest) - std::log1p(-std::min(1.0, c.of_weights(n).relative));
 }
 
+/// The least that the sum of the weights can be, of which `size` is the exact one.
+double least_of_weights(const Row& row, const WeightErrors& weights, double size, const BoundConstants& c) {
+  const Arithmetic& a = c.arithmetic;
+  const bool relative = !c.narrows_weights && c.exp_absolute == 0;
+  // Where nothing coarse happens, what is divided by the sum is so small that the sum's last digits don't matter.
+  if (relative && !c.own_sums) return size;
+  double of_all = 0;
+  if (c.parts == 0) {
+    const double under_maximum = size * std::exp(-weights.reference_point);
+    of_all = under_maximum * (1 - weights.sum);
+    // Each weight is off by a factor alone, however large.
+    if (relative) of_all = std::max(of_all, under_maximum * std::exp(-weights.largest_exponent));
+  }
+  if (a.no_maximum) return of_all;
+  // A maximum whose product with log2(e) was rounded, or from which a factor's logarithm was taken, isn't its own.
+  double of_shift = 0;
+  if (c.log_factor > 0) {
+    of_shift = c.u * (1 + std::fabs(row.max) + weights.shift + weights.of_maximum + 2 * c.log_factor) +
+               c.u_argument * c.log_factor;
+  }
+  const double largest = size / row.sum - c.e_exp - c.exp_absolute - c.eta_argument - of_shift;
+  const double stored = a.sum_of_stored ? largest * (1 - c.u_weights - c.dynamic_eta) - c.eta_weights : largest;
+  return std::max(std::exp(-c.of_rescaling) * stored, of_all);
+}
+
 }  // namespace
+
+double least_divisor(const Row& row, const WeightErrors& weights, const ComputedSum& sum, const BoundConstants& c) {
+  return c.arithmetic.normalised_before_storage ? 1 : least_of_weights(row, weights, sum.size, c);
+}
 
 ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, const BoundConstants& c) {
   if (!c.arithmetic.no_maximum) {
@@ -42,8 +71,9 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
     const double frame =
         c.arithmetic.fused_log2e ? 3 * c.u * (largest_maximum(row, c) + weights.shift + weights.reference_point) : 0;
     // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
-    const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame),
-                 in_sum = c.of_weights(n).lost / size;
+    const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame);
+    const double least = least_of_weights(row, weights, size, c), lost = c.of_weights(n).lost;
+    const double in_sum = lost == 0 ? 0 : least > 0 ? lost / least : kInfinity;
     const double factor = c.arithmetic.weight_factor;
     return {size, most * factor, (c.lag > 1 ? c.eta * n * c.lag / row.sum : 0) + in_sum,
             !(frame <= 1) || !(n * most * factor <= c.largest_weight_sum) || !(in_sum <= 0x1p-2)};
@@ -58,23 +88,6 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
   // A reciprocal of less may be an infinity.
   const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
   return {size, heaviest, lost, too_large || too_small};
-}
-
-double least_sum(const Row& row, const WeightErrors& weights, const ComputedSum& sum, const BoundConstants& c) {
-  const Arithmetic& a = c.arithmetic;
-  if (a.normalised_before_storage) return 1;
-  if (!c.narrows_weights && c.exp_absolute == 0) return sum.size;
-  const double of_all = c.parts > 0 ? 0 : sum.size * std::exp(-weights.reference_point) * (1 - weights.sum);
-  if (a.no_maximum) return of_all;
-  // A maximum whose product with log2(e) was rounded, or from which a factor's logarithm was taken, isn't its own.
-  double of_shift = 0;
-  if (c.log_factor > 0) {
-    of_shift = c.u * (1 + std::fabs(row.max) + weights.shift + weights.of_maximum + 2 * c.log_factor) +
-               c.u_argument * c.log_factor;
-  }
-  const double largest = sum.size / row.sum - c.e_exp - c.exp_absolute - c.eta_argument - of_shift;
-  const double stored = a.sum_of_stored ? largest * (1 - c.u_weights - c.dynamic_eta) - c.eta_weights : largest;
-  return std::max(std::exp(-c.of_rescaling) * stored, of_all);
 }
 
 double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,

@@ -19,9 +19,9 @@ struct ComputedSum {
 };
 ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, const BoundConstants& c);
 
-/// The least that a sum by which outputs are divided can be, where that must be known to the last: the largest weight
-/// is near 1, and so is the sum under a maximum.
-double least_sum(const Row& row, const WeightErrors& weights, const ComputedSum& sum, const BoundConstants& c);
+/// The least that outputs can be divided by, where that must be known to the last: the largest weight is near 1, and so
+/// is the sum under a maximum.
+double least_divisor(const Row& row, const WeightErrors& weights, const ComputedSum& sum, const BoundConstants& c);
 
 /// Of the accumulator's logsumexp, before it is stored.
 double bound_of_lse(const Row& row, const WeightErrors& weights, double n, const ComputedSum& sum,
