@@ -28,7 +28,7 @@ SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
 GRADIENTS = "backward"  #: the suite that has a table of its own
 KINDS = ("bug", "convention", "arithmetic", "limit", "unexplained")
 PLURAL = {"bug": "bugs", "convention": "conventions", "arithmetic": "loose arithmetic", "limit": "limits"}
-RED = ("fail", "suspect", "crashed", "timeout")
+RED = ("fail", "flaky", "suspect", "crashed", "timeout")
 
 Finding = dict[str, Any]
 Verdict = dict[str, Any]

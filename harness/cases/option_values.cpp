@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
@@ -100,19 +101,33 @@ std::vector<std::string> simpler_values(const Option& option, const Problem& pro
   return texts;
 }
 
-std::optional<std::string> random_sample(const Option& option, const Problem& problem, Random& random) {
+namespace {
+
+/// `pick` gives one of the samples, for each head where it is a list of them.
+std::optional<std::string> sample_by(const Option& option, const Problem& problem,
+                                     const std::function<const std::string&()>& pick) {
   if (option.samples.empty()) return std::nullopt;
-  const std::string& sample = random.pick(option.samples);
+  const std::string& sample = pick();
   if (option.kind == OptionKind::integer && option.at_most) {
     return integer_text(std::min<std::int64_t>(std::stoll(sample), extent_of(problem, *option.at_most)));
   }
   if (option.kind != OptionKind::numbers_per_head || sample.empty()) return sample;
   std::string list = sample;
   for (std::int64_t h = 1; h < problem.call.query_heads; ++h) {
-    const std::string& next = random.pick(option.samples);
+    const std::string& next = pick();
     list += "," + (next.empty() ? sample : next);
   }
   return list;
+}
+
+}  // namespace
+
+std::optional<std::string> random_sample(const Option& option, const Problem& problem, Random& random) {
+  return sample_by(option, problem, [&]() -> const std::string& { return random.pick(option.samples); });
+}
+
+std::optional<std::string> plainest_sample(const Option& option, const Problem& problem) {
+  return sample_by(option, problem, [&]() -> const std::string& { return option.samples.front(); });
 }
 
 /// One count for each batch, none above Lk; a batch that grew has what the last had.

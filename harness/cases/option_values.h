@@ -18,6 +18,9 @@ std::vector<std::string> simpler_values(const Option& option, const Problem& pro
 /// One of the row's samples that fits the sizes of the problem; nullopt where the row has none.
 std::optional<std::string> random_sample(const Option& option, const Problem& problem, Random& random);
 
+/// The plainest of them; nullopt where the row has none.
+std::optional<std::string> plainest_sample(const Option& option, const Problem& problem);
+
 /// Makes values that depend on sizes fit them: lists per head or batch, counts of keys, segments, what belongs to a
 /// mask.
 void fit_to_sizes(Problem& problem);

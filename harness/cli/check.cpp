@@ -21,6 +21,7 @@
 #include "harness/cases/memory.h"
 #include "harness/cli/command.h"
 #include "harness/cli/verdict_files.h"
+#include "harness/cli/watch.h"
 #include "harness/mpi/agreement.h"
 #include "harness/mpi/exit_message.h"
 #include "harness/report/run_tally.h"
@@ -41,7 +42,7 @@ struct CheckOptions {
   VerdictFiles files;
   std::string steps, filter, shard, shrunk, refusals, annotations;
   bool fail_fast = false, no_shrink = false, resume = false, once = false, bitwise = false, list = false;
-  bool last_failed = false, failed_first = false;
+  bool last_failed = false, failed_first = false, watch = false;
 };
 
 std::vector<CaseList> load(const CaseNames& names) {
@@ -276,6 +277,20 @@ int end_on_ranks(const CheckOptions& options, const Ranks& ranks, const CheckOut
   return exit_code;
 }
 
+/// Files whose change means that there is something new to check: those of backends, and of cases.
+std::vector<std::filesystem::path> files_to_watch(const CheckOptions& options) {
+  std::vector<std::filesystem::path> files(options.backend.plugins.begin(), options.backend.plugins.end());
+  for (const std::string& object : options.backend.objects) {
+    const std::filesystem::path file = object.substr(0, object.rfind(':'));
+    if (file.extension() != ".py")
+      throw UserError("--watch: " + object + " names a module and no file; name it as FILE.py:OBJECT");
+    files.push_back(file);
+  }
+  files.insert(files.end(), options.cases.suite_files.begin(), options.cases.suite_files.end());
+  if (files.empty()) throw UserError("--watch: no file is named; name one with --plugin, --python or --suite-file");
+  return files;
+}
+
 int run(const CheckOptions& options, const Invocation& invocation, Ranks* ranks) {
   const bool leads = !ranks || ranks->rank() == 0;
   if (options.resume && options.files.json_on_stdout())
@@ -355,6 +370,9 @@ void add_check(CLI::App& app, Invocation& invocation) {
   add_verdict_files(*sub, options->files);
   sub->add_option("--annotations", options->annotations, "Print a command for each failure that this CI shows")
       ->check(CLI::IsMember({"github"}));
+  sub->add_flag("--watch", options->watch,
+                "Begin again when a file of --plugin, --python or --suite-file changes, until interrupted; default "
+                "suite: smoke");
   sub->add_flag("--fail-fast", options->fail_fast, "Stop at the first failure");
   sub->add_flag("--resume", options->resume, "Go on from what an interrupted run left in the file of --json")
       ->needs("--json");
@@ -381,6 +399,14 @@ void add_check(CLI::App& app, Invocation& invocation) {
       ->type_name("FOLDER");
   add_to_footer(*sub, std::string("Columns of the table:\n") + kColumnsOfCheck);
   sub->callback([options, &invocation] {
+    if (options->watch) {
+      const CaseNames& named = options->cases;
+      const bool nothing = named.arguments.empty() && named.suites.empty() && named.suite_files.empty();
+      invocation.exit_code =
+          run_at_each_change(files_to_watch(*options),
+                             nothing ? std::vector<std::string>{"--suite", "smoke"} : std::vector<std::string>{});
+      return;
+    }
     invocation.exit_code = run_on_ranks(invocation, options->backend, Oversubscription::is_told,
                                         [&](Ranks* ranks) { return run(*options, invocation, ranks); });
   });

@@ -1,5 +1,6 @@
 // attest shrink: the smallest case that still fails.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "harness/backends/set/backend_set.h"
 #include "harness/base/interrupted.h"
+#include "harness/base/stopwatch.h"
 #include "harness/base/terminal.h"
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
@@ -14,11 +16,14 @@
 #include "harness/cases/long_case.h"
 #include "harness/cli/command.h"
 #include "harness/cli/number_range.h"
+#include "harness/search/neighbours.h"
 #include "harness/search/shrink_case.h"
 #include "reference/options/case_line.h"
 
 namespace attest {
 namespace {
+
+constexpr double kNeighbourSeconds = 2;
 
 struct ShrinkRequest {
   BackendOptions backend;
@@ -76,6 +81,14 @@ int run(const ShrinkRequest& options, std::span<const BackendEntry> registry) {
   fmt::print("{}\n  {}\n  {}\n{} smaller cases tried in {:.2f} s{}\n", print_case(shrunk.source.problem),
              printable_line(shrunk.verdict.reason), printable_line(shrunk.verdict.repro), shrunk.tried, shrunk.seconds,
              shrunk.finished ? "; none of the next smaller ones fails" : "; out of time, --budget gives more");
+  if (!shrunk.verdict.not_needed.empty()) fmt::print("not needed: {}\n", fmt::join(shrunk.verdict.not_needed, ", "));
+  if (!shrunk.verdict.after.empty() || shrunk.source.from_file) return interrupted ? kInterrupted : kFailed;
+  const Stopwatch spent;
+  const Neighbours around = neighbours_of(
+      shrunk.source.problem,
+      [&](const Problem& problem) { return check_line(case_from_line(print_case(problem)), backend, threads); },
+      [&] { return !interrupted && spent.seconds() < kNeighbourSeconds; });
+  fmt::print("{}", text_of(around));
   return interrupted ? kInterrupted : kFailed;
 }
 

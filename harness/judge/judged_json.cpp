@@ -48,7 +48,7 @@ std::string json_of(const JudgedSubmission& judged, const Task& task, std::uint6
                         {"verdict", name_of(judged.verdict)}};
   if (!judged.reason.empty()) json["reason"] = judged.reason;
   if (judged.verdict != Judged::invalid) {
-    json["cases"] = {{"drawn", judged.drawn}, {"passed", c.passed()},          {"failed", c.fail},
+    json["cases"] = {{"drawn", judged.drawn}, {"passed", c.passed()},          {"failed", c.fail + c.flaky},
                      {"crashed", c.crashed},  {"timeout", c.timeout},          {"suspect", c.suspect},
                      {"refused", c.refused},  {"inconclusive", c.inconclusive}};
     json["worst_error_over_bound"] = number(judged.worst_error_over_bound);

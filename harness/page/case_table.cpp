@@ -4,12 +4,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <unordered_map>
+#include <utility>
 
 #include "harness/base/text.h"
 #include "harness/page/sections.h"
 
 namespace attest {
 namespace {
+
+constexpr auto kReplaced = nlohmann::json::error_handler_t::replace;  ///< what is no UTF-8
 
 /// Each text once.
 class Strings {
@@ -62,8 +65,12 @@ std::string ulps_json(const Verdict& v) {
 
 std::string case_table_json(const std::vector<CheckResults>& checks) {
   Strings strings;
-  std::string rows;
+  std::string rows, runs;
+  std::size_t first = 0;
   for (const CheckResults& check : checks) {
+    const std::string name = nlohmann::json(printable_line(check.name)).dump(-1, ' ', true, kReplaced);
+    runs +=
+        fmt::format("{}[{},{}]", runs.empty() ? "" : ",", name, std::exchange(first, first + check.verdicts.size()));
     for (const Verdict& v : check.verdicts) {
       rows += fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{},{},{}]", rows.empty() ? "" : ",\n",
                           strings.of(v.case_line), strings.of(v.suite), strings.of(v.backend),
@@ -74,8 +81,8 @@ std::string case_table_json(const std::vector<CheckResults>& checks) {
     }
   }
   if (rows.empty()) return "";
-  const std::string list = nlohmann::json(strings.list()).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  const std::string text = fmt::format("{{\"strings\":{},\n\"rows\":[{}]}}", list, rows);
+  const std::string list = nlohmann::json(strings.list()).dump(-1, ' ', true, kReplaced);
+  const std::string text = fmt::format("{{\"strings\":{},\n\"runs\":[{}],\n\"rows\":[{}]}}", list, runs, rows);
   // Nothing in it may end the script element that it stands in, or begin a comment there.
   std::string safe;
   safe.reserve(text.size());

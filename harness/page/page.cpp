@@ -60,6 +60,8 @@ std::string results_page(const ResultFiles& results, const std::vector<std::stri
   content["has_failures"] = !failures.empty();
   content["matrix"] = matrix;
   content["has_matrix"] = !matrix["rows"].empty();
+  content["runs"] = runs_side_by_side(results.checks);
+  content["has_runs"] = !content["runs"].empty();
   const SectionJson asides = reasons_beside_passes(results.checks);
   content["asides"] = asides;
   content["has_asides"] = !asides.empty();

@@ -1,6 +1,35 @@
-// The case table: filter, sort, pages, details. All text goes in as text.
+// Buttons that copy commands, and the case table: filter, sort, pages, details, all of which stands in the address. All
+// text goes in as text.
 "use strict";
 (function () {
+  // A page of a file may have no clipboard: then what is selected is copied.
+  function copy(node) {
+    var done = function () {
+      var range = document.createRange();
+      range.selectNodeContents(node);
+      window.getSelection().removeAllRanges();
+      window.getSelection().addRange(range);
+      return document.execCommand("copy");
+    };
+    if (!navigator.clipboard) return Promise.resolve(done());
+    return navigator.clipboard.writeText(node.textContent).then(function () { return true; }, done);
+  }
+  function addCopyButton(code) {
+    var button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", "Copy this command");
+    button.addEventListener("click", function () {
+      copy(code).then(function (done) {
+        button.textContent = done ? "Copied" : "Select it by hand";
+        setTimeout(function () { button.textContent = "Copy"; }, 2000);
+      });
+    });
+    code.parentNode.insertBefore(button, code.nextSibling);
+  }
+  document.querySelectorAll("code.command").forEach(addCopyButton);
+
   var source = document.getElementById("data");
   if (!source) return;
   var data = JSON.parse(source.textContent);
@@ -10,6 +39,14 @@
   // A row as the file has it: see case_table.cpp.
   var CASE = 0, SUITE = 1, BACKEND = 2, STATUS = 3, BOUND = 4, SIGMA = 5, REASON = 6, WAIVER = 7, WORST = 8,
       CHECKED = 9, ROWS = 10, SECONDS = 11, REPRO = 12, REPRO_END = 13, ULPS = 14, MOST_ULPS = 15;
+  // Several runs have a column that tells them apart; the first row of each is known.
+  var several = data.runs.length > 1;
+  function runOf(n) {
+    for (var run = data.runs.length - 1; run > 0; run -= 1) {
+      if (n >= data.runs[run][1]) return run;
+    }
+    return 0;
+  }
   var columns = [
     {name: "verdict", key: STATUS, words: true},
     {name: "backend", key: BACKEND, words: true},
@@ -18,8 +55,8 @@
     {name: "error/bound", key: BOUND},
     {name: "run s", key: SECONDS}
   ];
-  var marks = {pass: "✓", fail: "✗", crashed: "✗", timeout: "✗", suspect: "!", refused: "–", inconclusive: "?", convention: "✓", weak: "≈"};
-  var state = {words: [], backend: "", status: "", column: 4, down: true, page: 0};
+  var marks = {pass: "✓", fail: "✗", crashed: "✗", timeout: "✗", suspect: "!", refused: "–", inconclusive: "?", convention: "✓", weak: "≈", flaky: "✗"};
+  var state = {filter: "", words: [], backend: "", status: "", run: "", only: "", column: 4, down: true, page: 0};
   var order = data.rows.map(function (_, n) { return n; });
 
   function get(id) { return document.getElementById(id); }
@@ -52,6 +89,8 @@
     var row = data.rows[n];
     if (state.backend && text[row[BACKEND]] !== state.backend) return false;
     if (state.status && text[row[STATUS]] !== state.status) return false;
+    if (state.run && data.runs[runOf(n)][0] !== state.run) return false;
+    if (state.only && text[row[CASE]] !== state.only) return false;
     if (!state.words.length) return true;
     var all = haystack(row);
     return state.words.every(function (word) { return all.indexOf(word) >= 0; });
@@ -75,9 +114,11 @@
     list.appendChild(make("dt", name));
     var cell = make("dd");
     cell.appendChild(code ? make("code", String(value)) : document.createTextNode(String(value)));
+    if (code) addCopyButton(cell.firstChild);
     list.appendChild(cell);
   }
-  function details(row) {
+  function details(n) {
+    var row = data.rows[n];
     var line = make("tr", undefined, "details"), cell = make("td"), list = make("dl"), worst = row[WORST];
     cell.colSpan = columns.length;
     detail(list, "reason", text[row[REASON]]);
@@ -89,14 +130,18 @@
     detail(list, "error over deviation", row[SIGMA] === null ? null : words(row[SIGMA]));
     detail(list, "ulps of o", row[ULPS] === null ? null : "median " + words(row[ULPS]) + ", largest " + words(row[MOST_ULPS]));
     detail(list, "rows compared", row[CHECKED] + " of " + row[ROWS]);
+    if (several) detail(list, "run", data.runs[runOf(n)][0]);
     detail(list, "repeat it", repro(row), true);
     cell.appendChild(list);
+    var link = make("a", "Link to this case");
+    link.href = address({case: text[row[CASE]], backend: text[row[BACKEND]]});
+    cell.appendChild(link);
     line.appendChild(cell);
     return line;
   }
   function line(n) {
     var row = data.rows[n], tr = make("tr"), status = text[row[STATUS]];
-    var bad = {fail: 1, crashed: 1, timeout: 1, suspect: 1}[status] && !text[row[WAIVER]];
+    var bad = {fail: 1, crashed: 1, timeout: 1, flaky: 1, suspect: 1}[status] && !text[row[WAIVER]];
     tr.appendChild(make("td", marks[status] + " " + status, bad ? "bad" : status === "pass" ? "good" : "none"));
     tr.appendChild(make("td", text[row[BACKEND]]));
     tr.appendChild(make("td", text[row[SUITE]]));
@@ -108,7 +153,7 @@
       var is = open.getAttribute("aria-expanded") === "true";
       open.setAttribute("aria-expanded", String(!is));
       if (is) tr.parentNode.removeChild(tr.nextSibling);
-      else tr.parentNode.insertBefore(details(row), tr.nextSibling);
+      else tr.parentNode.insertBefore(details(n), tr.nextSibling);
     });
     cell.appendChild(open);
     tr.appendChild(cell);
@@ -123,7 +168,15 @@
     var body = get("rows");
     body.textContent = "";
     list.slice(state.page * PAGE, (state.page + 1) * PAGE).forEach(function (n) { body.appendChild(line(n)); });
-    get("count").textContent = list.length.toLocaleString("en") + " of " + data.rows.length.toLocaleString("en") + " results";
+    get("count").textContent = list.length.toLocaleString("en") + " of " + data.rows.length.toLocaleString("en") + " results" +
+                               (state.only ? " are of " + state.only + " " : "");
+    if (state.only) {
+      var all = make("button", "Show all");
+      all.type = "button";
+      all.addEventListener("click", function () { state.only = ""; show(); });
+      get("count").appendChild(all);
+    }
+    keepAddress();
     get("page").textContent = "page " + (state.page + 1) + " of " + pages;
     get("previous").disabled = state.page === 0;
     get("next").disabled = state.page === pages - 1;
@@ -134,9 +187,44 @@
     });
   }
 
-  function choices(id, key) {
+  // What is shown stands behind "#cases?": each part by its name, as in the query of an address.
+  function address(parts) {
+    var query = new URLSearchParams();
+    Object.keys(parts).forEach(function (name) { if (parts[name]) query.set(name, parts[name]); });
+    return "#cases" + (query.toString() ? "?" + query : "");
+  }
+  function keepAddress() {
+    var sorted = state.column !== 4 || !state.down;
+    var now = address({filter: state.filter.trim(), backend: state.backend, verdict: state.status, run: state.run, case: state.only,
+                       sort: sorted ? columns[state.column].name : "", up: sorted && !state.down ? "1" : "",
+                       page: state.page > 0 ? String(state.page + 1) : ""});
+    if (now !== (location.hash || "#cases")) history.replaceState(null, "", now === "#cases" ? location.pathname + location.search : now);
+  }
+  function readAddress() {
+    if (location.hash.indexOf("#cases?") !== 0) return false;
+    var query = new URLSearchParams(location.hash.slice(7));
+    var part = function (name) { return query.get(name) || ""; };
+    setFilter(part("filter"));
+    get("filter").value = state.filter;
+    [["backend", "backend"], ["status", "verdict"], ["run", "run"]].forEach(function (pair) {
+      get(pair[0]).value = part(pair[1]);
+      state[pair[0]] = get(pair[0]).value;
+    });
+    state.only = part("case");
+    var column = columns.findIndex(function (one) { return one.name === part("sort"); });
+    state.column = column < 0 ? 4 : column;
+    state.down = column < 0 || part("up") !== "1";
+    state.page = Math.max(0, (parseInt(part("page"), 10) || 1) - 1);
+    return true;
+  }
+  function setFilter(words) {
+    state.filter = words;
+    state.words = words.toLowerCase().split(/\s+/).filter(Boolean);
+  }
+
+  function choices(id, found) {
     var select = get(id), names = {};
-    data.rows.forEach(function (row) { names[text[row[key]]] = true; });
+    found.forEach(function (name) { names[name] = true; });
     Object.keys(names).sort().forEach(function (name) {
       var option = make("option", name);
       option.value = name;
@@ -166,16 +254,32 @@
     head.appendChild(button);
     get("heads").appendChild(head);
   });
-  choices("backend", BACKEND);
-  choices("status", STATUS);
+  choices("backend", data.rows.map(function (row) { return text[row[BACKEND]]; }));
+  choices("status", data.rows.map(function (row) { return text[row[STATUS]]; }));
+  choices("run", data.runs.map(function (run) { return run[0]; }));
+  get("run").parentNode.hidden = !several;
   get("filter").addEventListener("input", function () {
-    state.words = get("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    setFilter(get("filter").value);
     state.page = 0;
     show();
+  });
+  document.querySelectorAll("code.case").forEach(function (code) {
+    var link = make("a");
+    link.href = address({case: code.textContent, backend: code.dataset.backend});
+    code.parentNode.insertBefore(link, code);
+    link.appendChild(code);
   });
   document.querySelector("#case-table form").addEventListener("submit", function (event) { event.preventDefault(); });
   get("previous").addEventListener("click", function () { state.page -= 1; show(); });
   get("next").addEventListener("click", function () { state.page += 1; show(); });
+  function follow() {
+    var there = readAddress();
+    show();
+    if (!there) return;
+    get("cases").scrollIntoView();
+    if (state.only && document.querySelector("#rows button.open")) document.querySelector("#rows button.open").click();
+  }
+  window.addEventListener("hashchange", follow);
   get("case-table").hidden = false;
-  show();
+  follow();
 })();

@@ -48,11 +48,15 @@ SectionJson origins(const ResultFiles& results);
 SectionJson failure_groups(const std::vector<CheckResults>& checks, PageContext& page);
 /// Backends down, suites across.
 SectionJson verdict_matrix(const std::vector<CheckResults>& checks);
+/// Of runs that have cases in common: what each backend came to in each, and the cases whose verdicts differ, those
+/// that fail in the last run before the others. Empty where no two have.
+SectionJson runs_side_by_side(const std::vector<CheckResults>& checks);
 /// Refused, suspect, inconclusive and waived, by backend and reason.
 SectionJson reasons_beside_passes(const std::vector<CheckResults>& checks);
 /// What share of the cases of a type lies at or below an error/bound, a line for each backend.
 SectionJson error_distributions(const std::vector<CheckResults>& checks, PageContext& page);
-/// The data of the case table, for a script: a list of strings and rows that point into it.
+/// The data of the case table, for a script: a list of strings, rows that point into it, and each run with its first
+/// row.
 std::string case_table_json(const std::vector<CheckResults>& checks);
 
 /// Tables and charts of one benchmark file.

@@ -1,5 +1,6 @@
 // The console: short while all is well, exact when something fails.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -26,6 +27,7 @@ const char* word_for(Status status) {
     case Status::crashed: return "CRASHED";
     case Status::timeout: return "TIMEOUT";
     case Status::suspect: return "SUSPECT";
+    case Status::flaky: return "FLAKY";
     default: return "FAIL";
   }
 }
@@ -197,7 +199,10 @@ class ConsoleReport : public Report {
         say("      {}\n", shown(verdicts[n].repro));
       if (verdicts.size() > most_per_group_)
         say("      ... and {} more (--verbose)\n", verdicts.size() - most_per_group_);
-      for (const Verdict& one : small) say("    smallest found: {}\n      {}\n", shown(one.repro), shown(one.reason));
+      for (const Verdict& one : small) {
+        say("    smallest found: {}\n      {}\n", shown(one.repro), shown(one.reason));
+        if (!one.not_needed.empty()) say("      not needed: {}\n", fmt::join(one.not_needed, ", "));
+      }
     }
     if (failures.size() > most_groups_) say("  ... and {} more causes (--verbose)\n", failures.size() - most_groups_);
     for (const std::string& likeness : tally_.likenesses()) say("  {}\n", shown(likeness));

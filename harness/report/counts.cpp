@@ -12,6 +12,7 @@ void Counts::add(const Verdict& v) {
     case Status::inconclusive: ++inconclusive; break;
     case Status::convention: ++convention; break;
     case Status::weak: ++weak; break;
+    case Status::flaky: ++flaky; break;
     case Status::suspect:
       ++suspect;
       waived += !is_failure(v);

@@ -32,13 +32,11 @@ class JsonLinesReport : public Report {
   }
 
   void shrunk(const Verdict& failure, const Verdict& small) override {
-    line({{kKindKey, kShrunkKind},
-          {"case", failure.case_line},
-          {"backend", failure.backend},
-          {"smallest", small.case_line},
-          {"reason", small.reason},
-          {"repro", small.repro},
-          {"cause", small.cause.text()}});
+    OrderedJson json = {{kKindKey, kShrunkKind},       {"case", failure.case_line}, {"backend", failure.backend},
+                        {"smallest", small.case_line}, {"reason", small.reason},    {"repro", small.repro},
+                        {"cause", small.cause.text()}};
+    if (!small.not_needed.empty()) json["not_needed"] = small.not_needed;
+    line(json);
   }
 
   void right_if(const RightIfTold& told) override { right_if_.push_back(told); }
@@ -73,6 +71,7 @@ class JsonLinesReport : public Report {
                            {"timeout", counts.timeout},
                            {"convention", counts.convention},
                            {"weak", counts.weak},
+                           {"flaky", counts.flaky},
                            {"seconds", seconds}};
     if (ending_.interrupted) summary["interrupted"] = true;
     if (ending_.taken_over > 0) summary["taken_over"] = ending_.taken_over;

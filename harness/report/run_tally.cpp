@@ -31,6 +31,7 @@ std::string counts_in_words(const Counts& counts) {
   tell(counts.suspect - counts.waived, "suspect");
   tell(counts.crashed, "crashed");
   tell(counts.timeout, "timeout");
+  tell(counts.flaky, "flaky");
   std::string words = fmt::format("{} pass, ", counts.pass);
   if (counts.convention > 0) words += fmt::format("{} convention, ", counts.convention);
   if (counts.weak > 0) words += fmt::format("{} weak, ", counts.weak);

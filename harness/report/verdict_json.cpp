@@ -39,6 +39,11 @@ void each_field(MaybeConst<SignedBias> auto& bias, auto& field) {
   field("outward", bias.outward);
 }
 
+void each_field(MaybeConst<Repeats> auto& repeats, auto& field) {
+  field("wrong", repeats.wrong);
+  field("runs", repeats.runs);
+}
+
 void each_field(MaybeConst<StepSeconds> auto& seconds, auto& field) {
   field("prepare", seconds.prepare);
   field("upload", seconds.upload);
@@ -94,6 +99,7 @@ void each_field(MaybeConst<Verdict> auto& verdict, auto& field) {
   field("mistakes", verdict.mistakes, Absent::left_out);
   field("after", verdict.after, Absent::left_out);
   field("steps", verdict.steps, Absent::left_out);
+  field("repeats", verdict.repeats, Absent::left_out);
   field("error_over_bound", verdict.error_over_bound, Absent::null);
   field("worst", verdict.worst, Absent::null);
   field("error_map", verdict.error_map, Absent::left_out);

@@ -51,6 +51,7 @@ void look_again(Verdict& verdict, const std::function<void()>& look) {
     verdict.status = fault.status();
     verdict.cause = fault.cause();
     verdict.reason = fault.what();
+    verdict.repeats = fault.repeats();
   } catch (const UnusableBackend&) {
     throw;
   } catch (const BackendUnavailable&) {

@@ -10,6 +10,8 @@ namespace {
 
 /// Of a backend's failures with one cause so many are run again in a fresh worker; of those that took too long fewer.
 constexpr int kMostAgain = 16, kMostTimeoutsAgain = 1;
+/// The first few of them so often, to tell chance from a mistake.
+constexpr int kMostRepeated = 4, kRepeats = 5;
 /// And no more than the first of each cause once it has taken so long: a worker may load large libraries.
 constexpr double kMostSecondsAgain = 10;
 /// For so many of them the earlier case is looked for that made them wrong, in so much time each.
@@ -37,7 +39,7 @@ void CheckRun::note_met(const Case& source, const std::string& backend) const {
 void CheckRun::attribute_to_others(const PreparedCase& prepared, Verdict& verdict) const {
   if (settings_.once || interrupted || !verdict.steps.empty()) return;
   EarlierCases earlier;
-  double seconds = 0;
+  OriginSearch search;
   {
     const std::lock_guard lock(met_mutex_);
     Met& met = met_[verdict.backend];
@@ -45,11 +47,12 @@ void CheckRun::attribute_to_others(const PreparedCase& prepared, Verdict& verdic
     const int before = met.again[verdict.cause.text()]++;
     if (before >= most || (before > 0 && met.seconds > kMostSecondsAgain)) return;
     earlier = met.cases;
-    seconds = met.searches < kMostSearches ? std::clamp(seconds_left(), 0.0, kSearchSeconds) : 0;
+    search.repeats = before < kMostRepeated ? kRepeats : 1;
+    search.seconds = met.searches < kMostSearches ? std::clamp(seconds_left(), 0.0, kSearchSeconds) : 0;
   }
   const Stopwatch spent;
-  attribute_to_earlier_cases(
-      verdict, prepared, earlier, [&] { return backends_.fresh(verdict.backend); }, seconds);
+  find_origin(
+      verdict, prepared, earlier, [&] { return backends_.fresh(verdict.backend); }, search);
   const std::lock_guard lock(met_mutex_);
   met_[verdict.backend].seconds += spent.seconds();
   if (verdict.cause.kind == Cause::after_another_case || verdict.cause.kind == Cause::fresh_worker_only)

@@ -1,5 +1,6 @@
 #include "harness/run/thread_checks.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -62,23 +63,35 @@ class Disturbance {
 
 std::int64_t rows_of(const Problem& p) { return p.call.batch * p.call.query_heads * p.call.query_length; }
 
-/// Runs a plan again and again; what comes out otherwise than the first time is held against the bound.
+/// Runs a plan again and again; what comes out otherwise than the first time is held against the bound. Throws
+/// CaseFault where it is wrong: Status::flaky, unless it always is.
 void repeat(const PreparedCase& prepared, Backend& backend) {
   const Problem& p = prepared.problem();
   const Answers answers = prepared.answers_of(backend);
   const std::unique_ptr<Plan> plan = make_plan(backend, p);
   GuardedOutputs first(p), again(p);
+  Repeats repeats;
+  std::string wrong;
+  const auto is_wrong = [&](const GuardedOutputs& outputs) {
+    const std::string why = prepared.why_wrong(answers, p, prepared.inputs(), outputs);
+    if (wrong.empty()) wrong = why;
+    return !why.empty();
+  };
   execute(*plan, prepared.inputs(), &first);
-  prepared.require_right(answers, p, prepared.inputs(), first, Cause::not_every_time);
+  const bool first_is_wrong = is_wrong(first);
+  repeats = {first_is_wrong, 1};
   const Disturbance disturbance;
   const Stopwatch spent;
   for (int n = 1; n < kTimes && spent.seconds() < kSecondsEach; ++n) {
     run_plan(*plan);
     again.reset();
     plan->download(again.views());
-    if (!again.difference_from(first).empty())
-      prepared.require_right(answers, p, prepared.inputs(), again, Cause::not_every_time);
+    repeats.wrong += again.difference_from(first).empty() ? first_is_wrong : is_wrong(again);
+    ++repeats.runs;
   }
+  const std::string reason = fmt::format("{} of one plan: {}", repeats.text(), wrong);
+  if (repeats.differ()) throw CaseFault(repeats, reason);
+  if (repeats.wrong > 0) throw CaseFault(Status::fail, {Cause::other_threads}, reason);
 }
 
 /// Two plans of the case at the same time, one of them on other data.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "harness/base/interrupted.h"
+#include "harness/base/stopwatch.h"
 #include "harness/verdict/answers.h"
 #include "harness/verdict/state_check.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostRemembered = 4096;
 constexpr std::size_t kMostAlike = 16;
+constexpr double kRepeatSeconds = 2;
 
 /// What keeps something beyond its plans finds it again by the sizes, if by anything.
 bool same_sizes(const Call& a, const Call& b) {
@@ -21,6 +23,19 @@ bool same_sizes(const Call& a, const Call& b) {
     return std::tuple(c.op, c.batch, c.query_heads, c.key_heads, c.query_length, c.key_length, c.key_dim, c.value_dim);
   };
   return sizes(a) == sizes(b);
+}
+
+/// None where there is no fresh backend to be had, or where it refuses the case.
+Repeats repeat_alone(const PreparedCase& prepared, const MakeFresh& fresh, int most) {
+  Repeats repeats;
+  const Stopwatch spent;
+  while (repeats.runs < most && !interrupted && (repeats.runs == 0 || spent.seconds() < kRepeatSeconds)) {
+    const std::optional<Verdict> alone = check_after({}, prepared, fresh);
+    if (!alone || alone->status == Status::refused) break;
+    ++repeats.runs;
+    repeats.wrong += is_failure(*alone);
+  }
+  return repeats;
 }
 
 /// Looks for the one case after which another is wrong.
@@ -115,12 +130,19 @@ std::optional<Verdict> check_after(std::span<const Case* const> earlier, const P
   return prepared.check(*backend);
 }
 
-void attribute_to_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
-                                const MakeFresh& fresh, double seconds) {
-  const std::optional<Verdict> alone = check_after({}, prepared, fresh);
-  if (!alone || is_failure(*alone) || alone->status == Status::refused) return;
+void find_origin(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
+                 const MakeFresh& fresh, const OriginSearch& search) {
+  const Repeats alone = repeat_alone(prepared, fresh, search.repeats);
+  if (alone.wrong == alone.runs) return;
   const std::string reason = verdict.reason;
-  const Case* culprit = Culprit(prepared, fresh, seconds).among(earlier);
+  if (alone.wrong > 0) {
+    verdict.status = Status::flaky;
+    verdict.cause = {Cause::not_every_time};
+    verdict.repeats = {alone.wrong + 1, alone.runs + 1};
+    verdict.reason = verdict.repeats->text() + " of this case, each by itself: " + reason;
+    return;
+  }
+  const Case* culprit = Culprit(prepared, fresh, search.seconds).among(earlier);
   if (!culprit) {
     verdict.cause = {Cause::fresh_worker_only};
     verdict.reason =

@@ -1,5 +1,5 @@
-// Failures that an earlier case caused: a backend that keeps something beyond its plans is wrong after one case and
-// right without it.
+// Where a failure comes from, if not from the case alone: from chance, or from an earlier case: a backend that keeps
+// something beyond its plans is wrong after one case and right without it.
 #pragma once
 
 #include <functional>
@@ -34,10 +34,17 @@ void meet(Backend& backend, const Case& source);
 std::optional<Verdict> check_after(std::span<const Case* const> earlier, const PreparedCase& prepared,
                                    const MakeFresh& fresh);
 
-/// Runs a failure again in a fresh backend. What is right there gets the cause Cause::after_another_case, the one
-/// earlier case after which it is wrong again (Verdict::after), and a command with both; where no single one is found
-/// in so many seconds, Cause::fresh_worker_only. What is wrong there, too, stays as it is.
-void attribute_to_earlier_cases(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
-                                const MakeFresh& fresh, double seconds);
+/// What a failure may be looked for, at most.
+struct OriginSearch {
+  int repeats = 5;     ///< runs of the case by itself; once they have taken two seconds, no further one
+  double seconds = 5;  ///< until the one earlier case must be found
+};
+
+/// Runs a failure again, by itself, in a fresh backend each time. What is right in some of these runs is flaky, with
+/// Cause::not_every_time and how many runs were wrong, the failure among them. What is right in all gets the cause
+/// Cause::after_another_case, the one earlier case after which it is wrong again (Verdict::after), and a command with
+/// both; where no single one is found, Cause::fresh_worker_only. What is wrong in all stays as it is.
+void find_origin(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,
+                 const MakeFresh& fresh, const OriginSearch& search = {});
 
 }  // namespace attest

@@ -28,6 +28,7 @@ constexpr std::uint64_t kStreams = 0x9e3779b97f4a7c15;  ///< seeds of parts lie 
 constexpr std::size_t kPool = 64;                       ///< cases whose neighbours are tried
 constexpr double kShrinkSeconds = 2;                    ///< for one failure
 constexpr double kSearchSeconds = 2, kPairSeconds = 3;  ///< for the case that caused it, and for the two of them
+constexpr int kRepeats = 5;                             ///< of a finding, to tell chance from a mistake
 constexpr int kMostPairs = 3;                           ///< that are made small
 constexpr std::size_t kMostMet = 1024;                  ///< among which it is looked for
 constexpr int kMoreClasses = 12;                        ///< tried beside those that a case is made for
@@ -266,12 +267,12 @@ class Fuzzer {
       for (const Case& one : met_cases_) {
         if (one.label != source.label) earlier.push_back(&one);
       }
-      attribute_to_earlier_cases(verdict, PreparedCase(source, {&backend_}, settings_.threads), earlier,
-                                 settings_.fresh, budget(kSearchSeconds));
+      find_origin(verdict, PreparedCase(source, {&backend_}, settings_.threads), earlier, settings_.fresh,
+                  {.repeats = kRepeats, .seconds = budget(kSearchSeconds)});
     }
     const bool is_pair = verdict.cause.kind == Cause::after_another_case;
-    if (verdict.cause.kind == Cause::fresh_worker_only || (is_pair && ++pairs_ > kMostPairs))
-      return {source, verdict, 0, 0, false};
+    const bool is_chance = verdict.status == Status::flaky || verdict.cause.kind == Cause::fresh_worker_only;
+    if (is_chance || (is_pair && ++pairs_ > kMostPairs)) return {source, verdict, 0, 0, false};
     // Smaller cases, too, are cases that a backend has met: they would stand in nobody's list.
     const std::unique_ptr<Backend> own = made_fresh(settings_.fresh);
     if (!is_pair)

@@ -8,6 +8,7 @@
 
 #include "harness/base/user_error.h"
 #include "harness/cases/case_file.h"
+#include "harness/search/neighbours.h"
 #include "harness/search/search_budget.h"
 #include "harness/search/shrink.h"
 #include "harness/search/shrink_file.h"
@@ -122,6 +123,7 @@ ShrunkCase shrink_case(const Case& source, Backend& backend, int threads, double
   const SearchBudget time(budget, options.progress);
   ShrunkCase shrunk = source.from_file ? shrink_file_case(source, backend, threads, time, options.out)
                                        : shrink_line(source, backend, threads, time, options);
+  if (is_failure(shrunk.verdict)) shrunk.verdict.not_needed = options_not_needed(source.problem, shrunk.source.problem);
   keep_long_lines(shrunk.verdict);
   return shrunk;
 }

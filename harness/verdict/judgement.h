@@ -16,13 +16,14 @@ namespace attest {
 
 struct Judgement {
   Comparison comparison;
-  FailureCause cause;            ///< none when nothing is wrong
-  std::string reason;            ///< and the sentence for it
-  std::optional<ErrorMap> map;   ///< where elements are wrong, if any are and it is wanted
-  std::string convention;        ///< where nothing is wrong only by what the backend states: the statements
-  Status status = Status::fail;  ///< where something is wrong
-  std::string steps{};           ///< among which the result is wrong, if it is right otherwise (plan_life.h)
-  bool state_matters = false;    ///< the cause says already what the result depends on and mustn't
+  FailureCause cause;                ///< none when nothing is wrong
+  std::string reason;                ///< and the sentence for it
+  std::optional<ErrorMap> map;       ///< where elements are wrong, if any are and it is wanted
+  std::string convention;            ///< where nothing is wrong only by what the backend states: the statements
+  Status status = Status::fail;      ///< where something is wrong
+  std::string steps{};               ///< among which the result is wrong, if it is right otherwise (plan_life.h)
+  std::optional<Repeats> repeats{};  ///< of runs that differ in nothing, where some are wrong and some are right
+  bool state_matters = false;        ///< the cause says already what the result depends on and mustn't
 
   bool wrong() const { return !cause.empty(); }
 };

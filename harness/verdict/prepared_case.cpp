@@ -180,6 +180,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       set_failure(verdict, judgement.cause, judgement.reason);
       verdict.status = judgement.status;
       verdict.steps = judgement.steps;
+      verdict.repeats = judgement.repeats;
       if (!verdict.steps.empty())
         verdict.repro = repro_with("--steps " + shell_quoted(verdict.steps), source_, verdict.repro);
       diagnose(outputs, producer, verdict);
@@ -202,6 +203,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
   } catch (const CaseFault& fault) {
     set_failure(verdict, fault.cause(), fault.what());
     verdict.status = fault.status();
+    verdict.repeats = fault.repeats();
   } catch (const UnusableBackend&) {
     throw;
   } catch (const std::exception& error) {
@@ -287,6 +289,7 @@ Judgement PreparedCase::judge_again(StateCheck& state, StateSteps steps, const S
 Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, Judgement first) const {
   constexpr double kShortenSeconds = 1;
   constexpr int kMostTries = 150;
+  constexpr std::int64_t kRepeats = 5;
   const std::uint64_t seed = life_seed(source_.problem, steps_seed_);
   std::optional<Expectation> shared;  // of the case's data where two tensors have one memory: always the same
   const auto judge_shared = [&](const Inputs& inputs, const GuardedOutputs& outputs) {
@@ -332,9 +335,17 @@ Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, J
     judgement.reason = thrown->what();
   }
   judgement.steps = steps_text(steps);
+  std::string how = "wrong";
+  if (!again) {
+    Repeats repeats{1, 1};
+    for (; repeats.runs < kRepeats; ++repeats.runs) repeats.wrong += fails(steps);
+    how = repeats.text();
+    judgement.repeats = repeats;
+    judgement.status = Status::flaky;
+  }
   depends(judgement, again ? Cause::among_steps : Cause::not_every_time,
-          fmt::format("right by itself, wrong{} among these steps of three plans (seed {}): {}: {}",
-                      again ? "" : ", though not every time,", seed, judgement.steps, judgement.reason));
+          fmt::format("right by itself, {} among these steps of three plans (seed {}): {}: {}", how, seed,
+                      judgement.steps, judgement.reason));
   return judgement;
 }
 
@@ -373,8 +384,8 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
   return "after all steps before it together, right after each of them";
 }
 
-void PreparedCase::require_right(const Answers& answers, const Call& call, const Inputs& inputs,
-                                 const GuardedOutputs& outputs, Cause cause) const {
+std::string PreparedCase::why_wrong(const Answers& answers, const Call& call, const Inputs& inputs,
+                                    const GuardedOutputs& outputs) const {
   const Producer producer{answers.arithmetic, {}};
   const auto& known = expectation_.producers;
   const bool own = call == source_.problem.call && std::find(known.begin(), known.end(), producer) != known.end();
@@ -385,7 +396,13 @@ void PreparedCase::require_right(const Answers& answers, const Call& call, const
         const Expectation other = expect(problem, inputs, {producer}, threads_);
         return judge(call, other, other.bounds.front(), outputs, false);
       }();
-  if (judgement.wrong()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + judgement.reason);
+  return judgement.wrong() ? judgement.reason : "";
+}
+
+void PreparedCase::require_right(const Answers& answers, const Call& call, const Inputs& inputs,
+                                 const GuardedOutputs& outputs, Cause cause) const {
+  const std::string wrong = why_wrong(answers, call, inputs, outputs);
+  if (!wrong.empty()) throw CaseFault(Status::fail, {cause}, std::string(name_of(cause)) + ": " + wrong);
 }
 
 void PreparedCase::check_golden(Backend& backend, const Answers& answers, Verdict& verdict) const {

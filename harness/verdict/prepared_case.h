@@ -42,8 +42,11 @@ class PreparedCase {
   /// walked once instead; and with `elsewhere` on the case's data that lie there.
   Verdict check(Backend& backend, Plan* plan = nullptr, const Inputs* elsewhere = nullptr) const;
 
-  /// Holds results of a backend for a call, this case's or one made of it, against the bound. Throws CaseFault when
-  /// they are wrong; `cause` says how they came about, as Cause::run_again. `answers` are about that call.
+  /// Holds results of a backend for a call, this case's or one made of it, against the bound: the sentence of what is
+  /// wrong, or empty. `answers` are about that call.
+  std::string why_wrong(const Answers& answers, const Call& call, const Inputs& inputs,
+                        const GuardedOutputs& outputs) const;
+  /// The same. Throws CaseFault when they are wrong; `cause` says how they came about, as Cause::run_again.
   void require_right(const Answers& answers, const Call& call, const Inputs& inputs, const GuardedOutputs& outputs,
                      Cause cause) const;
 

@@ -19,23 +19,47 @@ namespace attest {
 
 /// `convention`: differs from attest's definition, but agrees with a convention that the backend states.
 /// `weak`: within its bounds, but most bounds of an output are as large as the values.
-enum class Status : std::uint8_t { pass, fail, refused, inconclusive, suspect, crashed, timeout, convention, weak };
+/// `flaky`: wrong in some runs of the same, right in others (Verdict::repeats).
+enum class Status : std::uint8_t {
+  pass,
+  fail,
+  refused,
+  inconclusive,
+  suspect,
+  crashed,
+  timeout,
+  convention,
+  weak,
+  flaky
+};
 
 template <>
 inline constexpr auto kNames<Status> = name_table("pass", "fail", "refused", "inconclusive", "suspect", "crashed",
-                                                  "timeout", "convention", "weak");
+                                                  "timeout", "convention", "weak", "flaky");
+
+/// Of runs that differ in nothing: how many there were, and how many of them were wrong.
+struct Repeats {
+  std::int64_t wrong = 0, runs = 0;
+  bool differ() const { return wrong > 0 && wrong < runs; }
+  std::string text() const { return "wrong in " + std::to_string(wrong) + " of " + std::to_string(runs) + " runs"; }
+};
 
 /// Thrown by a step of a plan that can't be judged by its numbers: it becomes this verdict.
 class CaseFault : public std::runtime_error {
  public:
   CaseFault(Status status, FailureCause cause, const std::string& reason)
       : std::runtime_error(reason), status_(status), cause_(std::move(cause)) {}
+  /// Of runs that differ: Status::flaky.
+  CaseFault(const Repeats& repeats, const std::string& reason)
+      : std::runtime_error(reason), status_(Status::flaky), cause_{Cause::not_every_time}, repeats_(repeats) {}
   Status status() const { return status_; }
   const FailureCause& cause() const { return cause_; }
+  const std::optional<Repeats>& repeats() const { return repeats_; }
 
  private:
   Status status_;
   FailureCause cause_;
+  std::optional<Repeats> repeats_;
 };
 
 /// Whether results have the same bits again; empty where that does not apply.
@@ -56,12 +80,14 @@ struct Verdict {
   std::int64_t number = 0;   ///< of the case among all that were asked for, shards together, from 1; 0: not said
   DType dtype = DType::f32;  ///< the case's storage type
   Status status = Status::fail;
-  std::string reason;                 ///< empty for a pass
-  FailureCause cause;                 ///< by which failures are grouped
-  std::vector<std::string> mistakes;  ///< by name those known ones that give exactly this (known_mistakes.h)
-  std::string after;                  ///< the earlier case that makes this one wrong: its line, or its file
-  std::string steps;                  ///< of three plans, among which the result is wrong (plan_life.h)
-  std::string waiver;                 ///< why a suspect result counts as no failure
+  std::string reason;                   ///< empty for a pass
+  FailureCause cause;                   ///< by which failures are grouped
+  std::vector<std::string> mistakes;    ///< by name those known ones that give exactly this (known_mistakes.h)
+  std::string after;                    ///< the earlier case that makes this one wrong: its line, or its file
+  std::vector<std::string> not_needed;  ///< of a smallest case: options of the failing one that it lacks
+  std::string steps;                    ///< of three plans, among which the result is wrong (plan_life.h)
+  std::optional<Repeats> repeats;       ///< of a flaky one
+  std::string waiver;                   ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations
   std::vector<SignedBias> bias;            ///< of each result that was compared
@@ -74,10 +100,11 @@ struct Verdict {
   std::string repro;
 };
 
-/// Whether the verdict counts as a failure: a wrong result, a crash, a timeout, or a suspect result without a waiver.
+/// Whether the verdict counts as a failure: a wrong result, if only sometimes, a crash, a timeout, or a suspect result
+/// without a waiver.
 inline bool is_failure(const Verdict& v) {
   return v.status == Status::fail || v.status == Status::crashed || v.status == Status::timeout ||
-         (v.status == Status::suspect && v.waiver.empty());
+         v.status == Status::flaky || (v.status == Status::suspect && v.waiver.empty());
 }
 
 /// Whether the result is right by attest's definition, or by the backend's stated conventions. A weak one is, too.

@@ -190,6 +190,11 @@ status=0
 "$hostile" shrink --backend name_of_element_count "heads=2 seq=4x6 dim=8" "heads=2 seq=4x8 dim=6" >"$work/after" || status=$?
 [ "$status" = 1 ] && grep -q "^seq=1x8 dim=6/1 fill=constant(1)$" "$work/after" || complain "a pair shrinks to: $(cat "$work/after")"
 status=0
+status=0
+"$hostile" shrink "heads=2 seq=4 dim=8 softcap=2" --backend flushes_to_zero >"$work/around" || status=$?
+[ "$status" = 1 ] && grep -q "^not needed: softcap$" "$work/around" && grep -q "^fails as well with: .*heads=2" "$work/around" ||
+  complain "what surrounds a smallest case: $(cat "$work/around")"
+status=0
 "$hostile" check --backend name_of_element_count "seq=1x6 dim=8/1 fill=constant(1)" "seq=1x8 dim=6/1 fill=constant(1)" \
   >/dev/null || status=$?
 [ "$status" = 1 ] || complain "the pair does not fail: exit code $status"

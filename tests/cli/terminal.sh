@@ -75,6 +75,26 @@ has drawn "$escape[1;31mFAIL" "a failure"
 grep -qE "verdicts, .*, [0-9]+ failed" drawn || complain "progress after a failure: $(head -c 400 drawn | cat -v)"
 has drawn "making the first failures small" "progress"
 
+# A file that changes begins the run again; whoever ends it gets the exit code of the last run.
+until_there() {
+  for _ in $(seq 300); do
+    ! grep -qF -- "$1" watched || return 0
+    sleep 0.1
+  done
+  complain "--watch: no \"$1\" in: $(head -c 400 watched)"
+}
+echo "seq=4 dim=4" >watched.cases
+"$hostile" check --watch --suite-file watched.cases --backend right_the_first_time,none --no-shrink >watched 2>&1 &
+watcher=$!
+until_there "waiting for a change of 1 file; Ctrl-C ends"
+printf 'seq=4 dim=4\nseq=5 dim=4\n' >watched.cases
+until_there "watched.cases changed"
+for _ in $(seq 300); do [ "$(grep -c 'waiting for a change' watched)" -ge 2 ] && break || sleep 0.1; done
+kill -TERM "$watcher"
+status=0
+wait "$watcher" || status=$?
+[ "$status" = 1 ] && has watched "3 passed, 1 failed, 0 skipped" "--watch" || complain "--watch: exit code $status: $(cat watched)"
+
 # Standard output for a program: nothing else is there.
 "$attest" check "seq=4 dim=4" "seq=5 dim=4" --backend example --json - >out 2>err || complain "--json -: exit code $?"
 [ "$(grep -c '^{"kind":"' out)" = 4 ] && [ "$(wc -l <out)" = 4 ] || complain "--json -: $(cat out)"

@@ -108,6 +108,16 @@ def hostile(source, path):
     write_lines(path, lines)
 
 
+def wrong_before(source, path):
+    """The same run with its first ten failures right."""
+    lines = lines_of(source)
+    for line in [line for line in lines if line.get("status") == "fail"][:10]:
+        line.update(status="pass", reason=None, error_over_bound=0.5)
+        line.pop("cause", None)
+    write_lines(path, lines)
+    return path
+
+
 class Browser:
     def __init__(self, width, theme):
         options = Options()
@@ -226,6 +236,37 @@ def drive(browser, page, count):
     expect(not browser.all("#rows tr.details"), "and it can be closed")
 
 
+def follow(browser, page):
+    """What is shown stands in the address, links lead to one case, and commands can be copied."""
+    browser.open(page)
+    browser.one("#filter").send_keys("seq")
+    Select(browser.one("#status")).select_by_value("fail")
+    Select(browser.one("#run")).select_by_value("wrong.jsonl")
+    browser.all("#heads button")[3].click()
+    shown = [row.text for row in browser.all("#rows > tr")]
+    address = browser.driver.current_url
+    expect(shown and all(word in address for word in ("filter=seq", "verdict=fail", "run=wrong.jsonl", "sort=case", "up=1")), address)
+    browser.driver.get("about:blank")
+    browser.driver.get(address)
+    expect([row.text for row in browser.all("#rows > tr")] == shown, f"the same address shows the same: {address}")
+    case = browser.one("#failures code.case")
+    name, backend = case.text, case.get_attribute("data-backend")
+    case.click()
+    rows = browser.all("#rows > tr:not(.details)")
+    expect(rows and all(name in row.text and backend in row.text for row in rows), f"a link leads to {name} on {backend}")
+    expect(len(browser.all("#rows tr.details")) == 1, "the case of a link is open")
+    link = browser.one("#rows tr.details a").get_attribute("href")
+    expect("case=" in link, f"a case has a link to itself: {link}")
+    browser.one("#count button").click()
+    expect("case=" not in browser.driver.current_url, "all cases can be shown again")
+    button = browser.one("#failures button.copy")
+    browser.driver.execute_script("arguments[0].scrollIntoView()", button)
+    button.click()
+    browser.driver.execute_async_script("setTimeout(arguments[0], 300)")
+    expect(button.text == "Copied", f"a command is copied: {button.text}")
+    expect(len(browser.all("#runs tbody")) > 0, "runs stand side by side")
+
+
 def visit(pages, looked_at=False, also=lambda browser: None):
     """Opens each page at both widths in both themes."""
     for width, theme in ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light")):
@@ -261,7 +302,7 @@ def main(scratch):
     count = large_check(smoke, scratch / "large.jsonl")
     hostile(wrong, scratch / "hostile.jsonl")
 
-    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "sweep", "compared", "hostile", "mixed")}
+    pages = {name: scratch / (name + ".html") for name in ("large", "wrong", "speeds", "sweep", "compared", "hostile", "mixed", "runs")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     attest("report", scratch / "large.jsonl", "--out", pages["large"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -276,10 +317,12 @@ def main(scratch):
     attest("report", scratch / "sweep.json", "--out", pages["sweep"])
     attest("report", scratch / "compared.json", "--out", pages["compared"])
     attest("report", scratch / "hostile.jsonl", "--out", pages["hostile"])
+    attest("report", smoke, wrong, wrong_before(wrong, scratch / "before.jsonl"), "--out", pages["runs"])
     attest("report", wrong, smoke, bench, scratch / "compared.json", "--out", pages["mixed"])
 
     def also(browser):
         drive(browser, pages["large"], count)
+        follow(browser, pages["runs"])
         browser.open(pages["sweep"])
         rows = [row.text for row in browser.all("#speeds .charts + p + .scroll tbody tr")]
         expect(len(rows) == 4 and all("16 to 64" in row for row in rows), f"four curves grow with seq: {rows}")

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "harness/report/verdict_json.h"
 #include "harness/search/fuzz.h"
 #include "harness/search/shrink_case.h"
 #include "tests/faulty/keeping.h"
@@ -67,8 +68,7 @@ TEST(AfterCase, WhatIsWrongByItselfStaysAsItIs) {
   Verdict verdict = prepared.check(*backends.all().front());
   ASSERT_EQ(verdict.status, Status::fail);
   const Verdict before = verdict;
-  attribute_to_earlier_cases(
-      verdict, prepared, {}, [&] { return backends.fresh("third_run"); }, 1);
+  find_origin(verdict, prepared, {}, [&] { return backends.fresh("third_run"); });
   EXPECT_EQ(verdict.cause, before.cause);
   EXPECT_EQ(verdict.reason, before.reason);
   EXPECT_TRUE(verdict.after.empty());
@@ -82,10 +82,34 @@ TEST(AfterCase, WhatNoCaseCausesIsToldAsRightInAFreshWorker) {
   verdict.status = Status::fail;  // as if by chance
   verdict.reason = "o is wrong";
   const Case* earlier[] = {&other};
-  attribute_to_earlier_cases(
-      verdict, prepared, earlier, [&] { return backends.fresh("honest_keeper"); }, 1);
+  find_origin(verdict, prepared, earlier, [&] { return backends.fresh("honest_keeper"); });
   EXPECT_EQ(verdict.cause.kind, Cause::fresh_worker_only);
   EXPECT_NE(verdict.reason.find("o is wrong"), std::string::npos);
+}
+
+/// Every second backend that is made is wrong, however fresh.
+TEST(AfterCase, WhatIsWrongByChanceIsFlakyAndSaysHowOften) {
+  const BackendSet wrong(faulty::keeping_backends(), {"third_run"}, {1, ""});
+  const BackendSet right(faulty::keeping_backends(), {"honest_keeper"}, {1, ""});
+  const Case source = case_from_line("seq=2 dim=2");
+  PreparedCase prepared(source, wrong.all(), 1);
+  prepared.take_these_steps(steps_from_text("1:prepare 1:upload 1:run 1:run 1:run 1:download"));
+  Verdict verdict = prepared.check(*wrong.all().front());
+  ASSERT_EQ(verdict.status, Status::fail);
+  int made = 0;
+  find_origin(verdict, prepared, {},
+              [&] { return ++made % 2 == 0 ? wrong.fresh("third_run") : right.fresh("honest_keeper"); });
+  EXPECT_EQ(verdict.status, Status::flaky);
+  EXPECT_EQ(verdict.cause.kind, Cause::not_every_time);
+  ASSERT_TRUE(verdict.repeats);
+  EXPECT_EQ(verdict.repeats->wrong, 3);  // itself, the second and the fourth
+  EXPECT_EQ(verdict.repeats->runs, 6);
+  EXPECT_TRUE(is_failure(verdict));
+  EXPECT_TRUE(verdict.reason.starts_with("wrong in 3 of 6 runs of this case")) << verdict.reason;
+  const std::optional<Verdict> read = verdict_from_json(verdict_to_json(verdict));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->status, Status::flaky);
+  EXPECT_EQ(read->repeats->wrong, 3);
 }
 
 TEST(AfterCase, FuzzingTellsPairsFromFailuresAndWritesNoLineTwice) {

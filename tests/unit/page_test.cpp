@@ -63,6 +63,29 @@ JudgementFile judged(const std::string& text) {
   return {"judged" + text + ".jsonl", {wrong, fast}, 0};
 }
 
+TEST(Page, RunsStandSideBySideAndTellWhatDiffers) {
+  CheckResults before = checks_with(""), now = checks_with("");
+  before.name = "old.jsonl";
+  now.name = "new.jsonl";
+  now.verdicts[2].status = Status::fail;
+  now.verdicts[2].error_over_bound = 7;
+  const SectionJson runs = runs_side_by_side({before, now});
+  EXPECT_EQ(runs["differ"], "1");
+  EXPECT_EQ(runs["common"], "3 cases");
+  ASSERT_EQ(runs["changes"].size(), 1u);
+  const SectionJson& change = runs["changes"][0];
+  EXPECT_EQ(change["case"], "seq=9 dim=4");
+  EXPECT_EQ(change["cells"][0]["text"], "pass, error/bound 0.25");
+  EXPECT_EQ(change["cells"][1]["text"], "fail, error/bound 7");
+  EXPECT_EQ(change["cells"][1]["kind"], "bad");
+  const std::string page = results_page({{before, now}, {}, {}, {}}, {"attest", "report"});
+  EXPECT_NE(page.find("id=\"runs\""), std::string::npos);
+  // One run, or two without a common case, have nothing to be held against.
+  EXPECT_TRUE(runs_side_by_side({before}).empty());
+  for (Verdict& v : now.verdicts) v.suite += " of another kind";
+  EXPECT_TRUE(runs_side_by_side({before, now}).empty());
+}
+
 TEST(Page, RanksJudgements) {
   const std::string page = results_page({{}, {}, {}, {judged("")}}, {"attest", "judge"});
   EXPECT_NE(page.find("1 of 2 passed"), std::string::npos);

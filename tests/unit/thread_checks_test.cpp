@@ -85,7 +85,10 @@ std::vector<Cause> causes() {
   scratch.together = 0;
   std::vector<Cause> found;
   for (const Verdict& v : run_lines(set, lines, without_shrinking()).verdicts) {
-    if (v.status != Status::pass) found.push_back(v.cause.kind);
+    if (v.status == Status::pass) continue;
+    found.push_back(v.cause.kind);
+    EXPECT_EQ(v.status == Status::flaky, v.cause.kind == Cause::not_every_time) << v.reason;
+    EXPECT_EQ(v.status == Status::flaky, v.repeats && v.repeats->differ()) << v.reason;
   }
   return found;
 }

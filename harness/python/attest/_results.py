@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Optional, Sequence, overload
 
-FAILURES = ("fail", "crashed", "timeout", "suspect")
+FAILURES = ("fail", "crashed", "timeout", "flaky", "suspect")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Verdict:
 
     case: str  #: the case line, or a file's name
     backend: str
-    status: str  #: "pass", "weak", "convention", "fail", "refused", "inconclusive", "suspect", "crashed", "timeout"
+    #: "pass", "weak", "convention", "fail", "flaky", "refused", "inconclusive", "suspect", "crashed", "timeout"
+    status: str
     reason: str = ""  #: one sentence; "" for a pass
     cause: str = ""  #: a short name by which failures are grouped
     error: Optional[float] = None  #: the largest, as a fraction of its bound; up to 1 is right

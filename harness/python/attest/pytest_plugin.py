@@ -120,7 +120,7 @@ def _header_of_all(lines: list[str]) -> str:
 
 
 def _summary_of(lines: list[str]) -> str:
-    names = ("pass", "fail", "refused", "inconclusive", "suspect", "waived", "crashed", "timeout", "convention", "weak")
+    names = "pass fail refused inconclusive suspect waived crashed timeout convention weak flaky".split()
     counts: dict[str, Any] = dict.fromkeys(names, 0)
     for line in lines:
         verdict = json.loads(line)

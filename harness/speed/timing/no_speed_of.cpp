@@ -12,6 +12,7 @@ NoSpeed no_speed_of(Status status, const FailureCause& cause) {
     case Status::suspect: return NoSpeed::suspect;
     case Status::crashed: return NoSpeed::crashed;
     case Status::timeout: return NoSpeed::timeout;
+    case Status::flaky:
     case Status::fail: break;
   }
   switch (cause.kind) {

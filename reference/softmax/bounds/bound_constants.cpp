@@ -60,6 +60,7 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   const FormatRounding argument = rounding_of(a.exp_argument, a.flush_to_zero);
   u_argument = argument.u;
   eta_argument = argument.eta;
+  if (u_argument > 0) largest_argument = argument.largest * (a.base2 || a.fused_log2e ? std::numbers::ln2 : 1);
   const double e_rescale = a.rescale_ulps < 0 ? e_exp : 2 * u * a.rescale_ulps;
   of_rescaling = blocks * (e_rescale + u + eta_argument);
   exp_absolute = a.exp_absolute;

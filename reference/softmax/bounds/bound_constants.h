@@ -40,6 +40,7 @@ struct BoundConstants {
   bool narrows_weights = false;             ///< they are held in 8 bits, or multiplied by a factor
   double log_factor = 0;                    ///< the factor's logarithm
   double u_argument = 0, eta_argument = 0;  ///< of what enters exp, besides shift_roundings
+  double largest_argument = kInfinity;      ///< in nats: arguments beyond it stay there
   double of_rescaling = 0;                  ///< relative, of what passes all rescalings: r_B
   double exp_absolute = 0;                  ///< of a weight, with what rescalings add to it
   bool own_sums = false;                    ///< how products or weights are added is stated

@@ -41,7 +41,7 @@ void bound_of_sink_alone(const Row& row, const BoundConstants& c, RowBound& boun
   const double of_log = (c.parts > 0 ? 2 : 1) * c.e_log, of_frame = a.fused_log2e ? 3 * c.u : 0;
   bound.lse = (2 * c.u + c.e_exp * (1 + c.blocks + c.parts) + of_log + of_frame) * (1 + std::fabs(row.sink));
   const double in_range = std::log(c.half_range) - 2;  // of exp, which no maximum keeps near 1
-  if (a.no_maximum && !(std::fabs(row.sink) < in_range)) bound.lse = kInfinity;
+  if (a.no_maximum && !(std::fabs(row.sink) < std::min(in_range, c.largest_argument))) bound.lse = kInfinity;
   if (approximates_exp(a) || c.log_factor > 0) {
     const double of_weight = c.exp_absolute + c.eta_argument + c.of_rescaling + (c.u + c.u_argument) * c.log_factor;
     bound.lse += of_weight < 0.25 ? 2 * of_weight : kInfinity;

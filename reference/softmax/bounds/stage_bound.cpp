@@ -14,7 +14,10 @@ double weight_from_lse(const Row& row, double ratio, std::size_t j, double score
   if (below == kInfinity) return c.eta;  // exp(-inf) is 0
   const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
   double exponent = score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
-  if (c.u_argument > 0) exponent += c.u_argument * (below + score_error + lse_error) + c.eta_argument;
+  if (c.u_argument > 0) {
+    const double furthest = below + score_error + lse_error;
+    exponent += c.u_argument * furthest + c.eta_argument + std::max(0.0, furthest - c.largest_argument);
+  }
   const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
                                   : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
   return ratio * off * (1 + 8 * c.u) + c.eta + c.arithmetic.exp_absolute;

@@ -37,15 +37,15 @@ double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum
 /// The least that the sum of the weights can be, of which `size` is the exact one.
 double least_of_weights(const Row& row, const WeightErrors& weights, double size, const BoundConstants& c) {
   const Arithmetic& a = c.arithmetic;
-  const bool relative = !c.narrows_weights && c.exp_absolute == 0;
   // Where nothing coarse happens, what is divided by the sum is so small that the sum's last digits don't matter.
-  if (relative && !c.own_sums) return size;
+  if (!c.narrows_weights && c.exp_absolute == 0 && !c.own_sums) return size;
   double of_all = 0;
   if (c.parts == 0) {
     const double under_maximum = size * std::exp(-weights.reference_point);
     of_all = under_maximum * (1 - weights.sum);
     // Each weight is off by a factor alone, however large.
-    if (relative) of_all = std::max(of_all, under_maximum * std::exp(-weights.largest_exponent));
+    const bool by_factors = c.exp_absolute == 0 && !(c.narrows_weights && a.sum_of_stored);
+    if (by_factors) of_all = std::max(of_all, under_maximum * std::exp(-weights.largest_exponent));
   }
   if (a.no_maximum) return of_all;
   // A maximum whose product with log2(e) was rounded, or from which a factor's logarithm was taken, isn't its own.
@@ -73,10 +73,10 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
     // exp(m_old - m_new) may underflow when there are weights of up to exp(T) under m_old.
     const double size = row.sum * std::exp(-frame), most = c.lag * std::exp(frame);
     const double least = least_of_weights(row, weights, size, c), lost = c.of_weights(n).lost;
-    const double in_sum = lost == 0 ? 0 : least > 0 ? lost / least : kInfinity;
+    const double in_sum = lost == 0 ? 0 : lost / least;
     const double factor = c.arithmetic.weight_factor;
     return {size, most * factor, (c.lag > 1 ? c.eta * n * c.lag / row.sum : 0) + in_sum,
-            !(frame <= 1) || !(n * most * factor <= c.largest_weight_sum) || !(in_sum <= 0x1p-2)};
+            !(frame <= 1) || !(least > 0) || !(n * most * factor <= c.largest_weight_sum) || !(in_sum <= 0x1p-2)};
   }
   const double size = std::exp(row.lse);
   const double heaviest = std::exp(weights.highest) * (1 + c.e_exp) * c.arithmetic.weight_factor;
@@ -86,7 +86,9 @@ ComputedSum computed_sum(const Row& row, const WeightErrors& weights, double n, 
   const bool too_large = !(heaviest * n <= std::min(c.half_range / 4, c.largest_weight_sum)) ||
                          !(heaviest <= c.largest_weight * c.arithmetic.weight_factor);
   // A reciprocal of less may be an infinity.
-  const bool too_small = !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10);
+  // By a sum of 0, which exponentials of an absolute error may have, nothing can be divided.
+  const bool too_small =
+      !(lightest >= 4 / c.half_range) || !(lost <= 0x1p-10) || !(least_of_weights(row, weights, size, c) > 0);
   return {size, heaviest, lost, too_large || too_small};
 }
 

@@ -87,6 +87,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
     const double shift = a.no_maximum ? std::fabs(score) : below_max;
     double exponent = score_error + of_shift * shift + of_shift * (score_error + errors.reference_point) + per_key +
                       in_merge(score, score_error) + in_frames(score, score_error);
+    const double furthest = shift + score_error + errors.reference_point + a.lazy_threshold;
+    exponent += std::max(0.0, furthest - c.largest_argument);
     // The maximum from which the factor's logarithm is taken is rounded anew in each block.
     if (c.log_factor > 0) {
       exponent +=
