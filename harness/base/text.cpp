@@ -60,9 +60,9 @@ std::string escaped(const std::string& text, std::string_view allowed) {
 }  // namespace
 
 std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 bool is_backend_name(std::string_view text) {

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// Without white space at both ends.
+/// Without white space and line ends at both ends.
 std::string trimmed(const std::string& text);
 
 /// Whether a backend may be called so: [a-z][a-z0-9_]*, kMostOfName characters at most.

@@ -59,7 +59,8 @@ struct BenchOptions {
 };
 
 constexpr const char* kColumns = R"(Columns of the tables:
-  run ms, spread   median time of run(), and the distance between its quartiles as a part of it
+  run ms, spread   median time of run(), and the distance between its quartiles as a part of it; of a backend that is
+                   timed from outside of its process the time of the whole call
   total ms         medians of upload, run and download, added
   GFLOP/s, of FMA  useful work in that time, and as a fraction of what fused multiply-adds could do here
   error/bound      largest error as a fraction of what rounding can explain: up to 1 is right
@@ -211,7 +212,7 @@ int run(const BenchOptions& options, const Invocation& invocation, const Ranks* 
     throw UserError(fmt::format("--pin: there are fewer than {} processors for this process", context.threads));
   }
   const std::vector<std::string>& limits = limit_thread_pools(context.threads);
-  const std::optional<IsolationOptions> isolation = options.isolation.options(options.backend);
+  const std::optional<IsolationOptions> isolation = options.isolation.to_time(options.backend);
   const Plugins plugins(options.backend.sources(), invocation.registry, options.backend.limits());
   const BackendSet backends(plugins.entries(), options.backend.list(plugins), context, isolation);
   backends.require(options.backend.required());
@@ -258,7 +259,10 @@ int run(const BenchOptions& options, const Invocation& invocation, const Ranks* 
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<BenchOptions>();
-  auto* sub = add_command(app, "bench", "Time backends on cases whose results were right, interleaved.",
+  auto* sub = add_command(app, "bench",
+                          "Time backends on cases whose results were right, interleaved. Those of plug-ins and of "
+                          "Python run in processes of their own and are timed from outside; attest's own run in "
+                          "this process unless --isolate is given.",
                           "attest bench \"heads=8 seq=1024 dim=64\" --threads 2");
   sub->add_option("case", options->cases.arguments, "Case lines; - reads them from standard input")->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");

@@ -9,6 +9,11 @@ namespace {
 
 std::string milliseconds(double seconds) { return fmt::format("{:.6g}", seconds * 1e3); }
 
+std::string timed_from(const BenchLine& line) {
+  if (!line.apart) return "here";
+  return line.sandbox.empty() ? "apart" : "apart, sandbox";
+}
+
 std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) {
   if (!line.wrong.empty()) {
     return {result.case_line,
@@ -27,6 +32,7 @@ std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) 
             "",
             "",
             "",
+            timed_from(line),
             "no speed: " + line.wrong.text};
   }
   const bool interval = line.interval.confidence > 0;
@@ -46,6 +52,7 @@ std::vector<std::string> row_of(const BenchCase& result, const BenchLine& line) 
           fmt::format("{:.3g}", line.error_over_bound),
           line.ulps ? fmt::format("{:.3g}", line.ulps->median) : "",
           line.ulps ? fmt::format("{:.3g}", line.ulps->largest) : "",
+          timed_from(line),
           line.disturbed.empty() ? "" : "disturbed: " + line.disturbed};
 }
 
@@ -68,6 +75,7 @@ Table bench_rows(const std::vector<BenchCase>& results) {
                {"error/bound", true},
                {"ulps, median", true},
                {"ulps, largest", true},
+               {"timed"},
                {"remark"}});
   for (const BenchCase& result : results) {
     for (const BenchLine& line : result.lines) table.add(row_of(result, line));

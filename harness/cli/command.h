@@ -129,6 +129,8 @@ struct IsolationFlags {
   bool wanted(const BackendOptions& backend) const { return isolate || backend.isolation().has_value(); }
   /// Has printed commands repeat these and those of `backend`, too.
   std::optional<IsolationOptions> options(const BackendOptions& backend) const;
+  /// The same for commands that time backends: without --isolate backends of this program stay in this process.
+  std::optional<IsolationOptions> to_time(const BackendOptions& backend) const;
 };
 /// With the limits, --timeout and --memory. Behind add_plugin_options(), where the command takes plug-ins.
 void add_isolation_options(CLI::App& app, BackendOptions& backend, IsolationFlags& flags);

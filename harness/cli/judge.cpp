@@ -63,8 +63,7 @@ std::uint64_t secret_seed(const std::string& said) {
   std::istream& stream = said == "-" ? std::cin : file;
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   if (text.empty()) throw UserError("--secret-seed " + said + ": a number, or a file that can be read, is wanted");
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  if (const auto number = whole_number(text.substr(0, end == std::string::npos ? 0 : end + 1))) return *number;
+  if (const auto number = whole_number(trimmed(text))) return *number;
   Fingerprint of_text;
   of_text.add(text);
   std::uint64_t seed = 0;

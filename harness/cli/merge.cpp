@@ -49,13 +49,7 @@ int run(const MergeOptions& options, const Invocation& invocation) {
   Counts counts;
   for (const Verdict& verdict : merged.verdicts) counts.add(verdict);
   const std::vector<std::string> unwritten = tell(merged, open_reports(options.files, options.read));
-  for (const std::string& file : unwritten) fmt::print(stderr, "attest: {}\n", printable_line(file));
-  if (!unwritten.empty() || counts.failures() > 0 || !merged.problems.empty()) return kFailed;
-  if (counts.proved() > 0) return kOk;
-  fmt::print(stderr, "attest: {}\n",
-             counts.weak > 0 ? "what passed is weak: most of its bounds are as large as the values"
-                             : "nothing passed in any of the parts");
-  return kNothingChecked;
+  return exit_code_of(counts, unwritten, !merged.problems.empty(), "nothing passed in any of the parts");
 }
 
 }  // namespace

@@ -153,6 +153,14 @@ std::optional<IsolationOptions> IsolationFlags::options(const BackendOptions& ba
   return backend.limits();
 }
 
+std::optional<IsolationOptions> IsolationFlags::to_time(const BackendOptions& backend) const {
+  std::optional<IsolationOptions> asked = options(backend);
+  if (!asked) return std::nullopt;
+  asked->which = isolate ? IsolatedBackends::all : IsolatedBackends::foreign;
+  asked->seals_inputs = true;
+  return asked;
+}
+
 std::string limits_text(const IsolationOptions& limits) {
   const double seconds = static_cast<double>(limits.limit.count()) / 1000;
   const std::string memory = limits.memory_gib > 0

@@ -107,7 +107,7 @@ int run(const TuneOptions& options, const Invocation& invocation) {
   const std::vector<std::string> names = options.backend.one("tune works on", plugins);
   const Context context = options.backend.context();
   const std::vector<std::string>& limits = limit_thread_pools(context.threads);
-  const std::optional<IsolationOptions> isolation = options.isolation.options(options.backend);
+  const std::optional<IsolationOptions> isolation = options.isolation.to_time(options.backend);
   const BackendSet first(plugins.entries(), names, context, isolation);
   const Backend& backend = *first.all().front();
   const std::size_t most = most_choices(backend);
@@ -158,7 +158,8 @@ int run(const TuneOptions& options, const Invocation& invocation) {
 
 void add_tune(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<TuneOptions>();
-  auto* sub = add_command(app, "tune", "Choose a backend's parameters for this device by measurement, for later runs.",
+  auto* sub = add_command(app, "tune", "Choose a backend's parameters for this device by measurement, for later runs. The backend runs "
+                          "in this process; with --isolate in one of its own, timed from outside.",
                           "attest tune --backend opencl");
   sub->add_option("case", options->cases.arguments, "Case lines to be fast on; default: four of usual shapes")
       ->type_name("CASE");

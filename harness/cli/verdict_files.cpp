@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/base/output_file.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 
 namespace attest {
@@ -52,6 +53,16 @@ std::vector<std::unique_ptr<Report>> open_reports(const VerdictFiles& files, con
   reports.push_back(console_report(files.output.console(files.console())));
   if (!files.summary.empty()) reports.push_back(markdown_summary(files.summary));
   return reports;
+}
+
+int exit_code_of(const Counts& counts, const std::vector<std::string>& unwritten, bool has_problems,
+                 const std::string& nothing) {
+  for (const std::string& file : unwritten) fmt::print(stderr, "attest: {}\n", printable_line(file));
+  if (!unwritten.empty() || counts.failures() > 0 || has_problems) return kFailed;
+  if (counts.proved() > 0) return kOk;
+  fmt::print(stderr, "attest: {}\n",
+             counts.weak > 0 ? "what passed is weak: most of its bounds are as large as the values" : nothing);
+  return kNothingChecked;
 }
 
 }  // namespace attest

@@ -24,8 +24,13 @@ struct VerdictFiles {
 /// --json, --junit, --summary, --format, --color and the options of detail.
 void add_verdict_files(CLI::App& app, VerdictFiles& files);
 
-/// Opens the files, so that an unwritable path costs nothing. Throws UserError where one would take the place of
-/// another, or of a file of `read`.
+/// The reports of a command, their files opened. To be called before work that an unwritable path would make vain.
+/// Throws UserError where one file would take the place of another, or of a file of `read`; OutputError.
 std::vector<std::unique_ptr<Report>> open_reports(const VerdictFiles& files, const std::vector<std::string>& read = {});
+
+/// The exit code of a command that puts verdicts together. Says on standard error which files are `unwritten`, and why
+/// nothing was proved: `nothing` where nothing passed.
+int exit_code_of(const Counts& counts, const std::vector<std::string>& unwritten, bool has_problems,
+                 const std::string& nothing);
 
 }  // namespace attest

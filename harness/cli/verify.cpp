@@ -55,12 +55,7 @@ int run(const VerifyRequest& request, const Invocation& invocation) {
   }
   judged.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const std::vector<std::string> unwritten = tell(judged, open_reports(request.files));
-  for (const std::string& file : unwritten) fmt::print(stderr, "attest: {}\n", printable_line(file));
-  if (!unwritten.empty() || counts.failures() > 0) return kFailed;
-  if (counts.proved() > 0) return kOk;
-  fmt::print(stderr, "attest: {}\n",
-             counts.weak > 0 ? "what passed is weak: most of its bounds are as large as the values" : "nothing passed");
-  return kNothingChecked;
+  return exit_code_of(counts, unwritten, false, "nothing passed");
 }
 
 }  // namespace

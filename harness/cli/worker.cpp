@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "harness/cli/command.h"
-#include "harness/speed/timing/timing_service.h"
 
 namespace attest {
 
@@ -18,10 +17,7 @@ void add_worker(CLI::App& app, Invocation& invocation) {
   sub->add_option("--device", options->device);
   sub->add_option("--sandbox", options->sandbox);
   sub->add_option("--scratch", options->scratch);
-  sub->add_flag("--ends-with-parent", options->ends_with_parent);
-  sub->callback([options, &invocation] {
-    invocation.exit_code = run_worker(*options, invocation.registry, make_timing_service);
-  });
+  sub->callback([options, &invocation] { invocation.exit_code = run_worker(*options, invocation.registry); });
 }
 
 }  // namespace attest

@@ -14,14 +14,12 @@
 #include "harness/backends/set/plugins.h"
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
-#include "harness/base/stopwatch.h"
 #include "harness/base/user_error.h"
 #include "harness/judge/permitted.h"
 #include "harness/judge/submission.h"
 #include "harness/run/check_run.h"
 #include "harness/speed/machine/roof.h"
 #include "harness/speed/timing/bench.h"
-#include "harness/verdict/answers.h"
 
 namespace attest {
 namespace {
@@ -38,6 +36,7 @@ constexpr double kShareOfSamples = 0.4;
 
 using Moment = std::chrono::steady_clock::time_point;
 
+/// Negative once it is over.
 double seconds_until(Moment end) {
   return std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count();
 }
@@ -108,14 +107,6 @@ void require_permitted(const StatementWatch& watch) {
     throw InvalidSubmission("it states more than it may: " + excess);
 }
 
-/// What it states of all cases, before the first is run.
-void ask_all_statements(const std::vector<Case>& cases, const BackendSet& backends, const StatementWatch& watch) {
-  for (const Case& one : cases) {
-    (void)ask_all(one, backends.all());
-    require_permitted(watch);
-  }
-}
-
 std::string baseline_of(std::span<const BackendEntry> registry, const std::string& wanted) {
   // Without a name one that compiles nothing when it runs.
   for (const std::string& name : wanted.empty() ? std::vector<std::string>{"eigen", "example"} : std::vector{wanted}) {
@@ -129,7 +120,7 @@ std::string baseline_of(std::span<const BackendEntry> registry, const std::strin
 
 void check(JudgedSubmission& judged, const Task& task, const BackendSet& backends,
            const std::vector<BackendSet>& more_threads, std::mt19937_64& random, const JudgeSettings& settings,
-           const StatementWatch& watch, Moment deadline) {
+           Moment deadline) {
   CheckSettings check;
   check.threads = settings.threads;
   check.isolated = true;
@@ -141,7 +132,6 @@ void check(JudgedSubmission& judged, const Task& task, const BackendSet& backend
   reports.push_back(std::make_unique<Kept>(judged));
   std::vector<Case> cases = drawn_cases(task, random);
   judged.drawn = cases.size();
-  ask_all_statements(cases, backends, watch);
   CheckRun run(check, {{task.name, false, std::move(cases)}}, backends, more_threads, {}, std::move(reports));
   const CheckOutcome outcome = run.run();
   if (outcome.interrupted) throw UserError("interrupted");
@@ -217,7 +207,6 @@ std::optional<double> JudgedSubmission::speedup() const {
 
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings) {
-  const Stopwatch stopwatch;
   const Moment begin = std::chrono::steady_clock::now();
   const auto at = [&](double share) {
     const std::chrono::duration<double> seconds(share * settings.budget_seconds);
@@ -238,16 +227,16 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     baseline.emplace(registry, std::vector{judged.baseline}, Context{settings.threads, "", nullptr}, own);
   judged.submission = name_of_submission(path);
   try {
-    judged.content = fingerprint_of(submission_files(file_of(path)));  // of what doesn't compile, too
-    const Submission submission = prepare_submission(
-        path, *settings.limits.sandbox,
-        std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * settings.budget_seconds)), settings.interpreter);
+    const Submission submission = take_submission(path, settings.interpreter);
     judged.content = submission.content;
+    const LoadableSubmission loadable =
+        made_loadable(submission, *settings.limits.sandbox,
+                      std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * settings.budget_seconds)));
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;
     std::vector<BackendSet> more_threads;
     try {
-      plugins.emplace(std::vector<std::string>{submission.source}, registry,
+      plugins.emplace(std::vector<std::string>{loadable.source}, registry,
                       limited(settings.limits, kShareOfLoading * settings.budget_seconds));
       if (plugins->names().size() != 1) throw InvalidSubmission("it has more than one backend");
       judged.name = plugins->names().front();
@@ -259,7 +248,7 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     }
     judged.sandbox = sandbox_of(*backends->all().front());
     tell("checking " + judged.name);
-    check(judged, task, *backends, more_threads, random, settings, *watch,
+    check(judged, task, *backends, more_threads, random, settings,
           at(task.timed.empty() ? 1 : kShareOfChecking));
     require_permitted(*watch);
     if (judged.verdict == Judged::pass && !task.timed.empty()) {
@@ -275,7 +264,7 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     judged.speeds.clear();
     judged.reason = invalid.what();
   }
-  judged.seconds = stopwatch.seconds();
+  judged.seconds = -seconds_until(begin);
   return judged;
 }
 

@@ -63,7 +63,7 @@ struct JudgedSubmission {
   std::optional<double> speedup() const;
 };
 
-/// `path`: as prepare_submission() takes it. Throws UserError for what isn't the submission's fault.
+/// `path`: as take_submission() takes it. Throws UserError for what isn't the submission's fault.
 JudgedSubmission judge(const std::string& path, const Task& task, std::span<const BackendEntry> registry,
                        const JudgeSettings& settings);
 

@@ -27,7 +27,7 @@ constexpr double kMostOfBudget = 2, kMoreSeconds = 20;
 
 struct Entry {
   std::filesystem::path path;
-  std::string name, content;
+  std::string name;
 };
 
 /// "" where the files can't be told: judging says why.
@@ -44,7 +44,7 @@ std::string judgement_without_end(const Entry& entry, const Task& task, std::uin
                                   double seconds) {
   JudgedSubmission judged;
   judged.submission = entry.name;
-  judged.content = entry.content;
+  judged.content = content_of(entry.path);
   judged.verdict = Judged::fail;
   judged.reason = reason;
   judged.seconds = seconds;
@@ -77,10 +77,12 @@ class FolderRun {
 };
 
 bool FolderRun::is_earlier(const Entry& entry) {
-  if (entry.content.empty()) return false;
   const auto& earlier = lines_.earlier();
+  if (earlier.empty()) return false;
+  const std::string content = content_of(entry.path);
+  if (content.empty()) return false;
   const auto found = std::find_if(earlier.rbegin(), earlier.rend(), [&](const RankedSubmission& one) {
-    return one.submission == entry.name && one.content == entry.content && one.task_content == task_.content &&
+    return one.submission == entry.name && one.content == content && one.task_content == task_.content &&
            one.seed == mark_;
   });
   if (found == earlier.rend()) return false;
@@ -146,7 +148,7 @@ FolderOutcome FolderRun::run(const std::vector<std::filesystem::path>& paths) {
   }
   total_ = paths.size();
   for (const std::filesystem::path& path : paths) {
-    Entry entry{path, name_of_submission(path), content_of(path)};
+    Entry entry{path, name_of_submission(path)};
     if (!is_earlier(entry)) entries_.push_back(std::move(entry));
   }
   const std::vector<std::vector<int>> parts = parts_of(all, settings_.jobs);

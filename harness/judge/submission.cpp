@@ -63,15 +63,14 @@ class Compilation {
   std::chrono::milliseconds limit_;
 };
 
-std::filesystem::path compiled(const SubmissionFiles& files, const std::filesystem::path& root,
-                               const ScratchFolder& built, const SandboxOptions& sandbox,
+std::filesystem::path compiled(const SubmissionFiles& files, const ScratchFolder& built, const SandboxOptions& sandbox,
                                std::chrono::milliseconds limit) {
   std::vector<std::string> of_c, of_cpp;
   for (const std::filesystem::path& file : files.main)
-    (file.extension() == ".c" ? of_c : of_cpp).push_back(root / file);
+    (file.extension() == ".c" ? of_c : of_cpp).push_back(files.root / file);
   const std::filesystem::path library = built.path() / "submission.so";
   std::vector<std::string> words = {"-shared", "-o", library};
-  Compilation compilation(root, built, sandbox, limit);
+  Compilation compilation(files.root, built, sandbox, limit);
   if (of_cpp.empty()) {
     words.insert(words.end(), of_c.begin(), of_c.end());
     words.emplace_back("-lm");
@@ -109,32 +108,34 @@ std::string first_error(const std::string& output) {
   return colon == std::string::npos || slash == std::string::npos ? first : first.substr(slash + 1);
 }
 
-std::string file_of(const std::string& path) {
-  const std::size_t object = path.rfind(".py:");
-  return object == std::string::npos ? path : path.substr(0, object + 3);
+Submission take_submission(const std::string& path, const std::string& interpreter) {
+  constexpr std::string_view kExtension = ".py";
+  const std::size_t object = path.rfind(std::string(kExtension) + ':');
+  const std::size_t end = object == std::string::npos ? path.size() : object + kExtension.size();
+  Submission taken;
+  taken.files = submission_files(path.substr(0, end));
+  if (taken.files.kind == SubmissionKind::python) need_interpreter(interpreter);
+  taken.folder = std::make_unique<ScratchFolder>();
+  copy_submission(taken.files, taken.folder->path());
+  taken.files.root = taken.folder->path();
+  taken.content = fingerprint_of(taken.files);
+  taken.object = path.substr(end);
+  return taken;
 }
 
-Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
-                              const std::string& interpreter) {
-  const std::size_t object = path.rfind(".py:");
-  const SubmissionFiles found = submission_files(file_of(path));
-  Submission made;
-  if (found.kind == SubmissionKind::python) need_interpreter(interpreter);
-  made.files = std::make_unique<ScratchFolder>();
-  copy_submission(found, made.files->path());
-  SubmissionFiles copy = found;
-  copy.root = made.files->path();
-  made.content = fingerprint_of(copy);
-  const std::filesystem::path main = copy.root / copy.main.front();
-  switch (found.kind) {
+LoadableSubmission made_loadable(const Submission& submission, const SandboxOptions& sandbox,
+                                 std::chrono::milliseconds limit) {
+  const SubmissionFiles& files = submission.files;
+  const std::filesystem::path main = files.root / files.main.front();
+  LoadableSubmission made;
+  switch (files.kind) {
     case SubmissionKind::library: made.source = main; break;
     case SubmissionKind::python:
-      made.source =
-          python_source(main.string() + (object == std::string::npos ? kAnyObject : path.substr(object + 3)), {});
+      made.source = python_source(main.string() + (submission.object.empty() ? kAnyObject : submission.object), {});
       break;
     case SubmissionKind::sources:
       made.built = std::make_unique<ScratchFolder>();
-      made.source = compiled(copy, copy.root, *made.built, sandbox, limit);
+      made.source = compiled(files, *made.built, sandbox, limit);
       break;
   }
   return made;

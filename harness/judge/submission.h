@@ -11,22 +11,28 @@
 
 namespace attest {
 
+/// A copy of what is judged: nothing that lies beside the original can be read in the sandbox.
 struct Submission {
-  std::string content;                   ///< fingerprint of what is judged
+  std::string content;  ///< fingerprint of the copy
+  std::string object;   ///< of Python, with the colon before it
+  SubmissionFiles files;
+  std::unique_ptr<ScratchFolder> folder;
+};
+
+/// What submission_files() takes: a library, C or C++, or Python with :object behind it; without, the object is
+/// `attention` or else the only backend there. Throws UserError where there is no such file, or no interpreter for it;
+/// InvalidSubmission. `interpreter`: as need_interpreter() takes it.
+Submission take_submission(const std::string& path, const std::string& interpreter = "");
+
+struct LoadableSubmission {
   std::string source;                    ///< as Plugins takes it
-  std::unique_ptr<ScratchFolder> files;  ///< a copy of it: nothing that lies beside it can be read in the sandbox
   std::unique_ptr<ScratchFolder> built;  ///< with the library, of what was compiled
 };
 
-/// What submission_files() takes: a library, C or C++, which a compiler in the sandbox makes one of, or Python with
-/// :object behind it; without, the object is `attention` or else the only backend there. Throws UserError where there
-/// is no such file, or no interpreter for it, and InvalidSubmission with the compiler's first error. `interpreter`: as
-/// need_interpreter() takes it.
-Submission prepare_submission(const std::string& path, const SandboxOptions& sandbox, std::chrono::milliseconds limit,
-                              const std::string& interpreter = "");
-
-/// Without :object behind a file of Python.
-std::string file_of(const std::string& path);
+/// C and C++ are compiled, by a compiler in the sandbox. The submission outlives what is returned. Throws
+/// InvalidSubmission with the compiler's first error.
+LoadableSubmission made_loadable(const Submission& submission, const SandboxOptions& sandbox,
+                                 std::chrono::milliseconds limit);
 
 /// The first line of a compiler's output that tells an error; "" without one.
 std::string first_error(const std::string& output);

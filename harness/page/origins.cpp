@@ -65,6 +65,8 @@ SectionJson origin_of(const BenchResults& bench) {
     if (key.starts_with("roof_")) facts.push_back(fact(key, value));
     if (key.starts_with("backend_")) facts.push_back(fact("backend " + key.substr(8), value));
   }
+  facts.push_back(fact("timed apart", bench.file.text(kTimedApartKey)));
+  facts.push_back(fact("sandbox", bench.file.text(kSandboxKey)));
   return origin_json(bench.name, "bench", facts);
 }
 

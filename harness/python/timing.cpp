@@ -44,6 +44,9 @@ struct BenchRequest : Request {
     settings.cold = nb::cast<bool>(request.attr("cold"));
     const auto seed = nb::cast<std::optional<std::uint64_t>>(request.attr("seed"));
     settings.seed = seed ? *seed : std::random_device{}();
+    if (!isolation) return;
+    isolation->seals_inputs = true;
+    if (!nb::cast<bool>(request.attr("isolate_own"))) isolation->which = IsolatedBackends::foreign;
   }
 };
 
@@ -91,6 +94,7 @@ nb::dict line_of(const BenchLine& line) {
   row["total_seconds"] = line.total_seconds;
   row["gflops"] = line.gflops;
   row["disturbed"] = line.disturbed;
+  row["apart"] = line.apart;
   row["error"] = line.error_over_bound;
   row["median_ulps"] = line.ulps ? nb::cast(line.ulps->median) : nb::none();
   row["largest_ulps"] = line.ulps ? nb::cast(line.ulps->largest) : nb::none();

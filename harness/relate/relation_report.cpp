@@ -97,10 +97,10 @@ nlohmann::ordered_json relation_to_json(const RelationVerdict& v) {
   return json;
 }
 
-nlohmann::ordered_json summary_to_json(const RelationCount& all, bool interrupted) {
+nlohmann::ordered_json summary_to_json(const RelationCount& all, bool ended_early) {
   Json json = {
       {"kind", "summary"}, {"bits", all.bits}, {"bound", all.bound}, {"fail", all.fail}, {"refused", all.refused}};
-  if (interrupted) json["interrupted"] = true;
+  if (ended_early) json["interrupted"] = true;
   return json;
 }
 

@@ -49,6 +49,6 @@ std::string failure_text(const RelationVerdict& verdict);
 
 /// A line of the file of verdicts, and its last one.
 nlohmann::ordered_json relation_to_json(const RelationVerdict& verdict);
-nlohmann::ordered_json summary_to_json(const RelationCount& all, bool interrupted);
+nlohmann::ordered_json summary_to_json(const RelationCount& all, bool ended_early);
 
 }  // namespace attest

@@ -94,6 +94,41 @@ expect 0 "2 passed" check --no-isolate --plugin libexample_cpp.so --plugin libex
 expect 0 "2 passed" check --plugin libexample_c.so --backend example_c,example "$line"
 expect 0 "1 passed" check --plugin libexample_c.so --no-isolate "$line"
 expect 0 "example_c" bench --plugin libexample_c.so --backend example_c,example --repetitions 2 --min-time 0 --threads 1 "$line"
+
+# A benchmark has neither its clock nor what it expects in the process of a plug-in, and says so. Its own backends are
+# there where the clock is, unless all are isolated.
+quick="--backend example_c,example --repetitions 2 --min-time 0 --threads 1"
+timed() { # FILE TIMED_APART OPTION...
+  local file=$1 apart=$2
+  shift 2
+  expect 0 "example_c" bench --plugin libexample_c.so $quick "$@" --json "$file" "$line"
+  grep -q "\"timed_apart\": \"$apart\"" "$file" || complain "bench $*: $(grep timed_apart "$file") in its file"
+}
+timed apart.json example_c
+grep -q "^  example_c: timed from outside of its process; run has upload and download in it" output || complain "bench does not say what it timed apart: $(cat output)"
+grep -q "^  example: timed" output && complain "bench says that attest's own backend is timed apart"
+timed all.json "example,example_c" --isolate
+timed here.json "" --no-isolate
+expect 0 "example_c timed apart in one of them" compare apart.json here.json --margin 10
+"$attest" bench --plugin libexample_c.so $quick --format csv "$line" >output
+grep -q ',example_c,.*,apart,' output && grep -q ',example,.*,here,' output || complain "bench --format csv: $(cat output)"
+
+# Who stops all clocks of a process has stopped its own.
+for cheat in honest patches_clocks; do
+  cc -std=gnu11 -O2 -fPIC -shared -pthread -I "$root/backends/plugin" "$root/tests/exploits/cheats/$cheat.c" -lm -o "lib$cheat.so" || complain "$cheat does not compile"
+done
+slow=0
+for try in 1 2 3 4; do # neighbours make some slow that are honest
+  expect 0 "patches_clocks" bench --plugin libhonest.so --plugin libpatches_clocks.so --repetitions 5 --min-time 0.02 --threads 1 --json clocks.json "heads=2 seq=128 dim=32"
+  python3 - <<'PYTHON' && slow=1 && break
+import json, statistics
+times = {}
+for one in json.load(open("clocks.json"))["benchmarks"]:
+    times.setdefault(one["name"].split("/")[0], []).append(one["real_time"])
+assert statistics.median(times["patches_clocks"]) > 0.7 * statistics.median(times["honest"]), times
+PYTHON
+done
+[ "$slow" = 1 ] || complain "patches_clocks is faster than an honest one"
 expect 0 "4 cases" fuzz --plugin libexample_c.so --count 4 --seed 1
 expect 0 "bound" explain --plugin libexample_c.so "$line"
 expect 0 "there is no failure to shrink" shrink --plugin libexample_c.so "$line"

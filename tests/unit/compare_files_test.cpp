@@ -64,6 +64,17 @@ TEST_F(CompareFiles, WhatWasNotMeasuredAlikeIsTold) {
   EXPECT_TRUE(compare_files(a, older, 0.95).unlike.empty()) << "an older file says nothing";
 }
 
+TEST_F(CompareFiles, WhoWasTimedFromElsewhereIsTold) {
+  const fs::path apart = write("a.json", 10, {"mine", "eigen"}, R"("timed_apart":"mine")");
+  const fs::path here = write("b.json", 10, {"mine", "eigen"}, R"("timed_apart":"")");
+  const fs::path older = write("older.json", 10, {"mine", "eigen"});
+  const std::vector<std::string> told = {"mine timed apart in one of them, its run with upload and download in it"};
+  EXPECT_EQ(compare_files(apart, here, 0.95).unlike, told);
+  EXPECT_EQ(compare_files(here, apart, 0.95).unlike, told);
+  EXPECT_TRUE(compare_files(apart, apart, 0.95).unlike.empty());
+  EXPECT_TRUE(compare_files(apart, older, 0.95).unlike.empty()) << "an older file says nothing";
+}
+
 TEST_F(CompareFiles, FoldersArePairedByName) {
   for (int n = 0; n < 12; ++n) {
     // The machine grows slower all the time: pairs share it, samples of all rounds together would not.

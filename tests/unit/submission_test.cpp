@@ -17,8 +17,8 @@ TEST(Submission, FirstErrorOfACompiler) {
 }
 
 TEST(Submission, WhatIsNoFileOrNoKernelIsTheUsersFault) {
-  EXPECT_THROW(prepare_submission("/nobody/kernel.c", {}, std::chrono::seconds(1)), UserError);
-  EXPECT_THROW(prepare_submission("/etc/hosts", {}, std::chrono::seconds(1)), UserError);
+  EXPECT_THROW(take_submission("/nobody/kernel.c"), UserError);
+  EXPECT_THROW(take_submission("/etc/hosts"), UserError);
 }
 
 }  // namespace

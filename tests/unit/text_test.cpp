@@ -12,7 +12,8 @@ namespace {
 TEST(Text, IsTrimmedAtItsEndsOnly) {
   EXPECT_EQ(trimmed(" \t a  b\r"), "a  b");
   EXPECT_EQ(trimmed("a"), "a");
-  EXPECT_EQ(trimmed(" \r\t"), "");
+  EXPECT_EQ(trimmed("\n17 \n\n"), "17");
+  EXPECT_EQ(trimmed(" \r\t\n"), "");
   EXPECT_EQ(trimmed(""), "");
 }
 

@@ -42,24 +42,14 @@ class IsolatedBackend : public Backend, public SideBySide {
   void wait_for_worker() const {
     if (worker_) ask({{"do", "identity"}});
   }
-  Json ask_service(Json request, const Call& call) const;
   void end_worker() const;
   const std::string& sandbox() const { return sandbox_; }
   std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
 
  private:
   class RemotePlan;
-  /// What happens while an answer is waited for.
-  struct Waiting {
-    Glance glance;
-    const bool* late;  ///< set when it is given up
-    std::chrono::milliseconds limit;
-  };
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
-  Json ask(const Json& request, std::optional<std::chrono::milliseconds> limit, const Waiting& waiting) const;
-  Json ask(const Json& request, std::chrono::milliseconds limit) const {
-    return ask(request, limit, {{}, nullptr, limit});
-  }
+  Json ask(const Json& request, std::chrono::milliseconds limit) const;
   Json ask(const Json& request) const { return ask(request, options_.limit); }
   /// Starts a worker where there is none. `what`: for the message when that fails.
   void need_worker(const std::string& what) const;
@@ -108,17 +98,14 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
   }
 }
 
-Json IsolatedBackend::ask(const Json& request, std::optional<std::chrono::milliseconds> limit,
-                          const Waiting& waiting) const {
+Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) const {
   const std::string what = request.at("do").get<std::string>();
   need_worker(what);
   Json reply;
   Json numbered = request;
   numbered["request"] = ++requests_;
   const bool sent = worker_->send(numbered, options_.limit);
-  Received received = sent ? worker_->receive(reply, limit, waiting.glance) : Received::closed;
-  if (received == Received::closed && waiting.late && *waiting.late) received = Received::timeout;
-  expect_message(received, what, limit.value_or(waiting.limit));
+  expect_message(sent ? worker_->receive(reply, limit) : Received::closed, what, limit);
   if (!reply.contains("request") || reply.at("request") != requests_) {
     // Whoever writes to the connection by itself is not listened to any more.
     end_worker();
@@ -205,25 +192,6 @@ void IsolatedBackend::end_worker() const {
   worker_.reset();
 }
 
-Json IsolatedBackend::ask_service(Json request, const Call& call) const {
-  need_worker("prepare");
-  request["service"] = true;
-  const std::chrono::milliseconds limit = request_limit(options_, call);
-  const StepNote note = worker_->file().step();
-  std::uint64_t seen = note.count();
-  auto since = std::chrono::steady_clock::now();
-  bool late = false;
-  const auto in_time = [&] {
-    const std::uint64_t now = note.count();
-    const auto moment = std::chrono::steady_clock::now();
-    if (now != seen || now % 2 == 0) since = moment;
-    seen = now;
-    late = moment - since > limit;
-    return !late;
-  };
-  return ask(request, std::nullopt, {in_time, &late, limit});
-}
-
 std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
   const Json reply = ask({{"do", "refuse"}, {"case", print_call(call)}});
   if (!reply.contains("refusal")) return std::nullopt;
@@ -288,8 +256,13 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
     take(outputs, place.regions);
   }
 
-  ApartCost run_apart(const Inputs& inputs, const Outputs& outputs,
-                      const std::function<void()>& before_waking) override {
+  void give(const Inputs& inputs, const Outputs& outputs) override {
+    if (!line_.empty()) {
+      workspace_ = ask("prepare", {{"case", line_}}).at("workspace").get<std::size_t>();
+      line_.clear();
+      const WorkerProcess& worker = *backend_.worker_;
+      prepare_seconds_ = worker.answered().clock - worker.asked().clock;
+    }
     const std::size_t first = inputs_range_.resize(std::max(page_size(), SerializedInputs(inputs, 0).regions().end()));
     const SerializedInputs serialized(inputs, first);
     const OutputPlace place = place_of(outputs);
@@ -301,25 +274,25 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
                    {"outputs", place.description}};
     if (layout != laid_out_) {
       laid_out_ = layout;
-      if (!line_.empty()) layout["case"] = line_;
       ask("lay out", std::move(layout));
-      line_.clear();
     }
-    WorkerProcess& worker = *backend_.worker_;
-    worker.stop();
+    backend_.worker_->stop();
     serialized.copy_to(shared_inputs());
     put(outputs, place.regions);
-    if (before_waking) before_waking();
-    worker.go_on();
-    const ApartCost cost = ask_for_steps(number_);
-    // It stays stopped: what it would do now is done while others are timed.
-    take(outputs, place.regions);
-    return cost;
   }
-  ApartCost empty_request() override {
+  ApartCost take_steps(ApartSteps steps) override {
     shared();
-    return ask_for_steps(0);
+    backend_.ask({{"do", "steps"}, {"plan", number_}, {"which", static_cast<int>(steps)}}, limit_);
+    // It stays stopped: what it would do now is done while others are timed.
+    WorkerProcess& worker = *backend_.worker_;
+    const WorkerProcess::Moment begin = worker.asked(), end = worker.answered();
+    worker.stop();
+    // Whoever answers and goes on is not done yet.
+    const double afterwards = std::max(0.0, worker.now().cpu - end.cpu);
+    return {end.clock - begin.clock + afterwards, end.cpu - begin.cpu + afterwards};
   }
+  void take(const Outputs& outputs) override { take(outputs, place_of(outputs).regions); }
+  double prepare_seconds() const override { return prepare_seconds_; }
   double cpu_seconds() const override { return backend_.worker_ ? backend_.worker_->now().cpu : 0; }
 
   std::size_t workspace_bytes() const override { return workspace_; }
@@ -369,17 +342,6 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
       }
     }
   }
-  /// All steps of a plan in one request; of none where `plan` is 0. The worker is stopped then.
-  ApartCost ask_for_steps(int plan) const {
-    backend_.ask({{"do", "all steps"}, {"plan", plan}}, limit_);
-    WorkerProcess& worker = *backend_.worker_;
-    const WorkerProcess::Moment begin = worker.asked(), end = worker.answered();
-    worker.stop();
-    // Whoever answers and goes on is not done yet.
-    const double afterwards = std::max(0.0, worker.now().cpu - end.cpu);
-    return {end.clock - begin.clock + afterwards, end.cpu - begin.cpu + afterwards};
-  }
-
   SharedFile& shared_inputs() const {
     shared();
     return backend_.worker_->inputs();
@@ -405,7 +367,8 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
   std::chrono::milliseconds limit_;
   std::string line_;               ///< until the worker has prepared it
   Json pending_ = Json::object();  ///< an upload that the next run takes along
-  Json laid_out_;                  ///< what the worker was told of all steps in one request
+  Json laid_out_;                  ///< what the worker was told of where steps find their tensors
+  double prepare_seconds_ = 0;
   const std::thread::id home_ = std::this_thread::get_id();
   const bool made_in_junk_memory_ = JunkMemory::alive();
   FileRange inputs_range_, outputs_range_;
@@ -435,12 +398,6 @@ const IsolatedBackend* isolated_part(const Backend& backend) {
 }  // namespace
 
 bool is_isolated(const Backend& backend) { return isolated_part(backend) != nullptr; }
-
-Json ask_service(const Backend& backend, Json request, const Call& call) {
-  return isolated_part(backend)->ask_service(std::move(request), call);
-}
-
-void end_worker(const Backend& backend) { isolated_part(backend)->end_worker(); }
 
 void wait_for_worker(const Backend& backend) {
   if (const IsolatedBackend* isolated = isolated_part(backend)) isolated->wait_for_worker();

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "backends/backend.h"
@@ -32,15 +31,8 @@ class StandsFor {
   virtual const Backend& backend() const = 0;
 };
 
-/// Whether it is one of these, or stands for one. So with the functions below.
+/// Whether it is one of these, or stands for one. So with the function below.
 bool is_isolated(const Backend& backend);
-
-/// What the service of an isolated backend's worker (worker.h) answers. The answer may take any time; each step of the
-/// backend on the way has the time that one about `call` may take. Throws as a step does.
-nlohmann::json ask_service(const Backend& backend, nlohmann::json request, const Call& call);
-
-/// Ends an isolated backend's worker and whatever it still does.
-void end_worker(const Backend& backend);
 
 /// Waits until a backend's worker, if it has one, has done all requests: plans are dropped without a reply. Throws
 /// CaseFault when the worker ends or takes too long.

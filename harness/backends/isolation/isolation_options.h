@@ -28,10 +28,20 @@ struct SandboxOptions {
   bool trust = false;  ///< they run where Landlock or seccomp is missing, too
 };
 
+/// Which of the backends of a run have a process of their own.
+enum class IsolatedBackends : std::uint8_t {
+  all,
+  foreign  ///< those of plug-ins and of Python; those of the program itself share its process
+};
+
 struct IsolationOptions {
   std::chrono::milliseconds limit{60'000};  ///< of one request about a small call: request_limit adds for large ones
   double memory_gib = 0;                    ///< beyond what a worker starts with; 0: a share of what is free
   std::optional<SandboxOptions> sandbox{};  ///< nothing: a worker has all rights of the user
+  IsolatedBackends which = IsolatedBackends::all;
+  /// Workers can't write to their inputs by any means, and these keep the memory of what was ever written. Always so
+  /// in a sandbox.
+  bool seals_inputs = false;
   /// Where not empty: called with each statement of a worker, by the name under which its backend was asked for; from
   /// whatever thread asked.
   std::function<void(const std::string& backend, const Call& call, const Arithmetic& stated)> hears_arithmetic{};

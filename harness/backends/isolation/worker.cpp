@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "backends/side_by_side.h"
+#include "harness/backends/isolation/apart.h"
 #include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/backends/isolation/sandbox.h"
 #include "harness/backends/isolation/serialized_inputs.h"
 #include "harness/backends/isolation/tuning_json.h"
-#include "harness/backends/isolation/watched_backend.h"
 #include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/fingerprint.h"
@@ -78,8 +78,7 @@ void catch_faults() {
 
 class Worker {
  public:
-  Worker(std::unique_ptr<Backend> backend, int threads, const MakeService& make_service)
-      : backend_(std::move(backend)), watched_(*backend_, note()), service_(make_service(watched_, threads)) {}
+  explicit Worker(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
   /// The reply; null when nobody waits for one. A request from elsewhere than the thread in which the harness made the
   /// plan is served by a new thread here.
@@ -130,9 +129,12 @@ class Worker {
     }
     if (what == "arithmetic") return {{"arithmetic", backend_->arithmetic(call_of(request))}};
     if (what == "run") return run(request);
+    if (what == "prepare") {
+      prepare(request);
+      return {{"workspace", plans_.at(request.at("plan").get<int>()).plan->workspace_bytes()}};
+    }
     if (what == "lay out") return lay_out(request);
-    if (what == "all steps") return take_all_steps(request);
-    if (request.contains("service")) return service_->answer(request);
+    if (what == "steps") return take_steps(request);
     if (what == "run_both") {
       run_side_by_side(*plans_.at(request.at("plan").get<int>()).plan, *plans_.at(request.at("other").get<int>()).plan);
       return Json::object();
@@ -212,9 +214,8 @@ class Worker {
     return reply;
   }
 
-  /// Prepares all steps in one request: nothing is left to be read from messages then.
+  /// Makes steps ready that are timed: nothing is left to be read from messages then.
   Json lay_out(const Json& request) {
-    if (request.contains("case")) prepare(request);
     Held& held = plans_.at(request.at("plan").get<int>());
     held.inputs = std::make_unique<GuardedArea>(kWorkerInputs, regions_from(request.at("regions")), false);
     held.input_regions = request.at("regions");
@@ -224,17 +225,21 @@ class Worker {
     return Json::object();
   }
 
-  /// With plan 0, none.
-  Json take_all_steps(const Json& request) {
-    const int number = request.at("plan").get<int>();
-    if (number == 0) return Json::object();
-    Held& held = plans_.at(number);
+  Json take_steps(const Json& request) {
+    const int which = request.at("which").get<int>();
+    if (which == static_cast<int>(ApartSteps::none)) return Json::object();
+    const auto begins = [&](ApartSteps step, const char* name) {
+      if ((which & static_cast<int>(step)) == 0) return false;
+      note_step(name);
+      return true;
+    };
+    Held& held = plans_.at(request.at("plan").get<int>());
     input_area = held.inputs.get();
     output_area = held.outputs.get();
     const FloatEnvironment environment;
-    held.plan->upload(held.laid_out_inputs->inputs);
-    held.plan->run();
-    held.plan->download(held.laid_out_outputs);
+    if (begins(ApartSteps::upload, "upload")) held.plan->upload(held.laid_out_inputs->inputs);
+    if (begins(ApartSteps::run, "run")) held.plan->run();
+    if (begins(ApartSteps::download, "download")) held.plan->download(held.laid_out_outputs);
     if (const FailureCause cause{cause_of(environment.changed())}; !cause.empty())
       return {{"fault", cause.text()}, {"reason", cause.text()}};
     return Json::object();
@@ -285,15 +290,12 @@ class Worker {
   }
 
   std::map<int, Held> plans_;
-  WatchedBackend watched_;
-  std::unique_ptr<WorkerService> service_;
 };
 
 Json threw(const std::string& what) { return {{"threw", what}}; }
 
-/// Waits until the harness has gone, and then a moment: a worker that isn't stuck in a step ends by itself. (The signal
-/// that the system sends at a parent's death comes when the thread that started the worker ends: it is for those alone
-/// that the first thread started.)
+/// Waits until the harness has gone, and then a moment: a worker that isn't stuck in a step ends by itself, also where
+/// the system sends no signal at the harness's end.
 void end_with_the_harness() {
   pollfd harness{kWorkerSocket, /*events: its end alone*/ 0, 0};
   while (poll(&harness, 1, -1) < 0 && errno == EINTR) {
@@ -317,7 +319,6 @@ std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const
   words.insert(words.end(), {"worker", options.backend, "--threads", std::to_string(options.threads)});
   if (!options.device.empty()) words.insert(words.end(), {"--device", options.device});
   if (!options.plugin.empty()) words.insert(words.end(), {"--plugin", options.plugin});
-  if (options.ends_with_parent) words.emplace_back("--ends-with-parent");
   std::string folders;
   for (const std::string& folder : restart().readable) folders += (folders.empty() ? "" : ":") + folder;
   setenv("ATTEST_PYTHON_PATH", folders.c_str(), 1);
@@ -358,10 +359,10 @@ std::unique_ptr<Backend> made_from_plugin(const WorkerOptions& options, Json& he
 
 }  // namespace
 
-int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service) {
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry) {
   for (const int number : {SIGINT, SIGTERM}) signal(number, SIG_IGN);  // the harness decides when to end
   signal(SIGPIPE, SIG_DFL);
-  if (options.ends_with_parent) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!options.sandbox.empty() && !enter_sandbox_of(options)) return 0;
   std::thread(end_with_the_harness).detach();
   exit_messages = static_cast<char*>(mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, kWorkerFile, 0));
@@ -377,7 +378,7 @@ int run_worker(const WorkerOptions& options, std::span<const BackendEntry> regis
   if (!send_message(kWorkerSocket, hello) || !made) return 0;
   catch_faults();
 
-  Worker worker(std::move(made), options.threads, make_service);
+  Worker worker(std::move(made));
   Json request;
   while (receive_message(kWorkerSocket, request, std::nullopt) == Received::message) {
     Json reply;

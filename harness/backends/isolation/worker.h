@@ -1,13 +1,10 @@
 // The process in which one backend runs when it is isolated.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
 
 #include "backends/backend.h"
-#include "harness/backends/isolation/messages.h"
 
 namespace attest {
 
@@ -18,23 +15,12 @@ struct WorkerOptions {
   int threads = 1;
   std::string sandbox;  ///< layers, comma separated; empty: the worker keeps the rights of the user
   std::string scratch;  ///< the folder that it may write to there
-  /// Whether the thread that started it lives as long as the harness: a worker that is stopped ends with that.
-  bool ends_with_parent = false;
 };
 inline constexpr int kWorkerSocket = 3, kWorkerFile = 4, kWorkerInputs = 5;
 /// Exit code of a worker that touched memory beside its tensors; its exit message says which.
 inline constexpr int kMemoryFault = 99;
 
-/// Answers what a worker itself has no answer for. Of requests that ask_service() (isolated_backend.h) makes.
-class WorkerService {
- public:
-  virtual ~WorkerService() = default;
-  virtual Json answer(const Json& request) = 0;
-};
-/// Made once, for the worker's backend, and for as many threads as that was given.
-using MakeService = std::function<std::unique_ptr<WorkerService>(Backend&, int)>;
-
 /// Serves requests until the harness closes the socket. Returns the process's exit code.
-int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry, const MakeService& make_service);
+int run_worker(const WorkerOptions& options, std::span<const BackendEntry> registry);
 
 }  // namespace attest

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <vector>
 
+#include "harness/backends/isolation/lasting_thread.h"
 #include "harness/backends/isolation/sandbox.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/base/backend_source.h"
@@ -38,7 +39,8 @@ int standard_error_for_worker() {
 
 WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                              const std::string& plugin)
-    : wanted_(options.sandbox), inputs_(wanted_ ? SharedFile::Writers::here : SharedFile::Writers::both) {
+    : wanted_(options.sandbox),
+      inputs_(wanted_ || options.seals_inputs ? SharedFile::Writers::here : SharedFile::Writers::both) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     throw BackendUnavailable("no socket for a worker process");
@@ -72,7 +74,6 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
     hide_memory();
     words.insert(words.end(), {"--sandbox", layers_text(wanted_->layers), "--scratch", scratch_.emplace().path()});
   }
-  if (gettid() == getpid()) words.emplace_back("--ends-with-parent");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -85,7 +86,10 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
-  const int error = posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  int error = 0;
+  on_lasting_thread([&] {
+    error = posix_spawn(&process_, how.file.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  });
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   close(memory);
@@ -99,9 +103,8 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
 }
 
 WorkerProcess::~WorkerProcess() {
-  go_on();
   close(socket_);
-  for (int tries = 0; tries < 50; ++tries) {
+  for (int tries = 0; !stopped_ && tries < 50; ++tries) {
     if (has_ended()) return;
     usleep(2000);
   }
@@ -128,16 +131,17 @@ void WorkerProcess::greeted() {
 }
 
 bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
-  go_on();
+  if (stopped_ && process_ > 0) kill(process_, SIGCONT);
+  stopped_ = false;
   file_at_request_ = shared_memory();
   asked_ = now();
   return send_message(socket_, request, limit);
 }
 
-Received WorkerProcess::receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance) {
+Received WorkerProcess::receive(Json& message, std::chrono::milliseconds limit) {
   const Received received = receive_message(socket_, message, limit, [&] {
     look_at_memory(/*only_if_due=*/false);
-    return !has_ended() && (!glance || glance());
+    return !has_ended();
   });
   answered_ = now();
   if (received != Received::message) return received;
@@ -159,11 +163,6 @@ void WorkerProcess::stop() {
   if (stopped_) return;
   status_ = status;
   process_ = -1;
-}
-
-void WorkerProcess::go_on() {
-  if (stopped_ && process_ > 0) kill(process_, SIGCONT);
-  stopped_ = false;
 }
 
 void WorkerProcess::look_at_memory(bool only_if_due) {

@@ -22,7 +22,8 @@ class WorkerProcess {
   /// Of its other descriptors the worker has none of this process's but standard error.
   WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                 const std::string& plugin = "");
-  /// Closes the socket, on which the worker ends, and ends a worker that doesn't notice.
+  /// Closes the socket, on which the worker ends, and ends a worker that doesn't notice. With this process it ends in
+  /// any case, whatever ends that and whichever thread had started it.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -40,8 +41,8 @@ class WorkerProcess {
   void greeted();
   /// False when the worker is gone, or took nothing for so long.
   bool send(const Json& request, std::chrono::milliseconds limit);
-  /// The next message. Meanwhile the worker's memory is watched. `glance`: as in messages.h, besides.
-  Received receive(Json& message, std::optional<std::chrono::milliseconds> limit, const Glance& glance = {});
+  /// The next message. Meanwhile the worker's memory is watched.
+  Received receive(Json& message, std::chrono::milliseconds limit);
 
   /// A moment by the clock, and by the processor time of all the worker's threads.
   struct Moment {
@@ -51,9 +52,9 @@ class WorkerProcess {
   /// When the last request was sent, and when its answer was here.
   const Moment& asked() const { return asked_; }
   const Moment& answered() const { return answered_; }
-  /// Stops all its threads, until go_on() or the next request. One that has ended stays ended.
+  /// Stops all its threads until send() has the next request for it. One that has ended stays ended; one that is still
+  /// stopped when this goes is ended.
   void stop();
-  void go_on();
 
   /// Ends the process. Returns its status, as of waitpid: how it had ended, if it already had.
   int end();

@@ -39,6 +39,10 @@ std::unique_ptr<Backend> make_here(const BackendEntry& entry, const Context& con
   return make_foreign_backend(std::string(entry.plugin), std::string(entry.name), context);
 }
 
+bool wants_process(const std::optional<IsolationOptions>& isolation, std::string_view plugin) {
+  return isolation && (isolation->which == IsolatedBackends::all || !plugin.empty());
+}
+
 /// A process of its own, but for a backend that spans the ranks of a group: no worker is a rank.
 std::unique_ptr<Backend> make_isolated(const BackendEntry& entry, const Context& context,
                                        const IsolationOptions& isolation) {
@@ -67,7 +71,8 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     std::string reason(entry.unavailable);
     if (entry.make || !entry.plugin.empty()) {
       try {
-        backends_.push_back(isolation ? make_isolated(entry, context, *isolation) : make_here(entry, context));
+        backends_.push_back(wants_process(isolation, entry.plugin) ? make_isolated(entry, context, *isolation)
+                                                           : make_here(entry, context));
         made.emplace_back(entry.name);
         origins_.push_back({std::string(entry.name), std::string(entry.plugin), entry.make});
         continue;
@@ -123,7 +128,7 @@ std::unique_ptr<Backend> BackendSet::fresh(const std::string& name, int threads)
   Context context = context_;
   if (threads > 0) context.threads = threads;
   const BackendEntry entry{origin->name, origin->make, "", origin->plugin};
-  std::unique_ptr<Backend> made = fresh_isolation_
+  std::unique_ptr<Backend> made = wants_process(fresh_isolation_, origin->plugin)
                                       ? isolated_backend(origin->name, context, *fresh_isolation_, origin->plugin)
                                       : make_here(entry, context);
   give_parameters(*made);

@@ -19,8 +19,8 @@ class BackendSet {
   /// Without `names`: every backend of the registry; unavailable() lists those that cannot be created.
   /// Throws UserError for an unknown name, with the nearest one; for a named backend that is not available; and for a
   /// backend whose name is "reference", that of another, or not the registry's.
-  /// With `isolation` each runs in a process of its own, but for those that span the ranks of context.group. Each has
-  /// the parameters chosen for it (harness/tuning/parameters.h), which throws UserError, too.
+  /// With `isolation` each that it is for runs in a process of its own, but for those that span the ranks of
+  /// context.group. Each has the parameters chosen for it (harness/tuning/parameters.h), which throws UserError, too.
   BackendSet(std::span<const BackendEntry> registry, const std::vector<std::string>& names, const Context& context,
              const std::optional<IsolationOptions>& isolation = std::nullopt);
 

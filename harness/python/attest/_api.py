@@ -27,6 +27,7 @@ class Request:
     run_words: list[str] = field(default_factory=list)  # options that printed commands repeat
     device: str = ""
     isolate: bool = False
+    isolate_own: bool = True  # attest's own backends, too, where the others are isolated
     timeout: float = 60
     memory_gib: float = 0
     suites: list[str] = field(default_factory=list)

@@ -191,6 +191,7 @@ class Timing:
     total_seconds: float
     gflops: float
     disturbed: str  #: what disturbed so many samples that it can't be ranked
+    apart: bool  #: timed from outside of its process: `seconds` are of the whole call, but on an accelerator
     error: float  #: as a fraction of its bound
     median_ulps: Optional[float]  #: errors of o in units in the last place, in the check before the timing
     largest_ulps: Optional[float]  #: None where no element can tell
@@ -266,16 +267,19 @@ def bench(
 ) -> Benchmarks:
     """Times implementations and native backends in turn, on cases whose results were right.
 
-    Each has a process of its own where such a process can import all of them, as in attest.check: who crashes, takes
-    longer than `timeout` seconds for a step or more than `memory_gib` has no speed, and the others have theirs.
+    Each implementation has a process of its own where such a process can import all of them, as in attest.check, and
+    is timed from this one, which alone has the clock and what is expected (`Timing.apart`). Who crashes, takes longer
+    than `timeout` seconds for a step or more than `memory_gib` has no speed, and the others have theirs. Native
+    backends run here; with `isolate=True` they have processes of their own, too, and with `isolate=False` nobody has.
 
-    Host and device are told apart: `upload` and `download` are the ways there and back, `seconds` the call with its
-    wait for the device. `json` is a file as `attest bench --json` writes it.
+    Of what is timed apart `seconds` are those of the whole call: upload, run and download. On a device that this
+    machine is known to have, and of what runs here, they are told apart: `upload` and `download` are the ways there
+    and back, `seconds` the call with its wait for the device. `json` is a file as `attest bench --json` writes it.
     """
     alone = isolated(implementation, isolate, stated)
     request = Request(
         threads=threads_for(threads), device=device, json=os.fspath(json), isolate=alone, timeout=timeout,
-        memory_gib=memory_gib,
+        memory_gib=memory_gib, isolate_own=bool(isolate),
     )  # fmt: skip
     request.backends = rows_for(implementation, against, alone, stated)
     request.repetitions, request.min_seconds, request.cold, request.seed = repetitions, min_seconds, cold, seed

@@ -96,6 +96,16 @@ void print_steps(std::vector<const BenchLine*> lines, std::FILE* out) {
   }
 }
 
+/// Whose run is more than run().
+void print_apart(const std::vector<const BenchLine*>& lines, std::FILE* out) {
+  for (const BenchLine* line : lines) {
+    if (!line->apart) continue;
+    fmt::print(out, "  {}: timed from outside of its process{}{}\n", line->backend,
+               line->sandbox.empty() ? "" : ", a sandbox",
+               line->steps.upload.empty() ? "; run has upload and download in it" : "");
+  }
+}
+
 }  // namespace
 
 void print_bench_table(const BenchCase& result, std::FILE* out) {
@@ -123,6 +133,7 @@ void print_bench_table(const BenchCase& result, std::FILE* out) {
     fmt::print(out, "  machine: {:.0f} GFLOP/s FMA once more; quartiles of a fixed loop {:.0f}% apart\n",
                result.roof_after, result.calibration_spread * 100);
   }
+  print_apart(lines, out);
   for (const std::string& pool : result.lowered_pools)
     fmt::print(out, "  threads: {}, and was told the number given\n", pool);
   for (const BenchLine& line : result.lines) {

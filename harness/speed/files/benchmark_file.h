@@ -40,13 +40,17 @@ struct BenchmarkFile {
   double number(const std::string& key) const;
 };
 
-/// Version of the files that this program writes: 3 has `sweep`, 4 errors in ulps. One without a version is of the
-/// first.
-inline constexpr int kBenchmarkSchema = 4;
+/// Version of the files that this program writes: 3 has `sweep`, 4 errors in ulps, 5 who was timed apart. One without a
+/// version is of the first.
+inline constexpr int kBenchmarkSchema = 5;
 
 /// In the context: a list of who has no speed on which case, each with its cause by the names of NoSpeed and its
 /// reason. Older files have none.
 inline constexpr const char* kNoSpeedKey = "no_speed";
+
+/// In the context: the backends that were timed from outside of their processes, with commas between them; and the
+/// sandbox around these, "" without one. Older files have neither.
+inline constexpr const char *kTimedApartKey = "timed_apart", *kSandboxKey = "sandbox";
 
 /// Google Benchmark's JSON, of this version or an older one. Samples that something disturbed are left out, unless that
 /// leaves fewer than half of those asked for, or, where the file doesn't say how many, of all; as in the table. `name`

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "harness/base/statistics.h"
@@ -40,6 +41,27 @@ std::vector<Round> read_rounds(const fs::path& before, const fs::path& now, std:
   return rounds;
 }
 
+std::set<std::string> timed_apart(const BenchmarkFile& file) {
+  std::istringstream names(file.text(kTimedApartKey));
+  std::set<std::string> all;
+  for (std::string name; std::getline(names, name, ',');) all.insert(name);
+  return all;
+}
+
+/// Backends of both sides that were timed apart on one alone. An older file says nothing.
+std::set<std::string> timed_otherwise(const std::vector<Round>& rounds) {
+  std::set<std::string> found;
+  for (const auto& [before, now] : rounds) {
+    if (!before.context.contains(kTimedApartKey) || !now.context.contains(kTimedApartKey)) continue;
+    const std::set<std::string> ours = timed_apart(before), theirs = timed_apart(now);
+    for (const auto& [key, samples] : before.samples) {
+      const std::string backend = backend_and_case(key).first;
+      if (now.samples.contains(key) && ours.contains(backend) != theirs.contains(backend)) found.insert(backend);
+    }
+  }
+  return found;
+}
+
 /// Each difference once, however many rounds have it.
 void find_unlike(const std::vector<Round>& rounds, std::vector<std::string>& unlike) {
   for (const char* what : {"cpu", "threads"}) {
@@ -50,6 +72,8 @@ void find_unlike(const std::vector<Round>& rounds, std::vector<std::string>& unl
       break;
     }
   }
+  for (const std::string& backend : timed_otherwise(rounds))
+    unlike.push_back(backend + " timed apart in one of them, its run with upload and download in it");
   const auto any = [&](BenchmarkFile Round::*side) {
     return std::any_of(rounds.begin(), rounds.end(), [&](const Round& round) { return (round.*side).interrupted; });
   };

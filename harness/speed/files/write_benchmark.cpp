@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -54,6 +55,21 @@ nlohmann::ordered_json without_speed(const std::vector<BenchCase>& cases) {
   return list;
 }
 
+/// Whose process was not the one with the clock, and what was around it.
+std::vector<Text> about_processes(const std::vector<BenchCase>& cases) {
+  std::set<std::string> apart, sandboxes;
+  for (const BenchCase& one : cases) {
+    for (const BenchLine& line : one.lines) {
+      if (line.apart) apart.insert(line.backend);
+      if (!line.sandbox.empty()) sandboxes.insert(line.sandbox);
+    }
+  }
+  const auto joined = [](const std::set<std::string>& texts, const char* between) {
+    return join_texts({texts.begin(), texts.end()}, between);
+  };
+  return {{kTimedApartKey, joined(apart, ",")}, {kSandboxKey, joined(sandboxes, "; ")}};
+}
+
 /// Google Benchmark's context with ours at its end. Its own way to add to it, AddCustomContext, keeps the first value
 /// of a key for as long as the process lives.
 std::string with_context(const std::string& head, const std::vector<Text>& ours, const std::vector<BenchCase>& cases,
@@ -89,6 +105,7 @@ void write_benchmark(std::ostream& out, const std::vector<BenchCase>& cases, con
                             {"roof_copy_gbps", fmt::format("{:.1f}", roof.copy_gbps)},
                             {"roof_read_gbps", fmt::format("{:.1f}", roof.read_gbps)}};
   for (const Identity& id : context.backends) ours.emplace_back("backend_" + id.name, description(id));
+  for (Text& text : about_processes(cases)) ours.push_back(std::move(text));
   if (interrupted) ours.emplace_back("interrupted", "true");
   benchmark::JSONReporter json;
   std::ostringstream head;

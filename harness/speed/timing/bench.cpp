@@ -17,8 +17,8 @@
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/google_samples.h"
 #include "harness/speed/timing/timed_apart.h"
-#include "harness/speed/timing/timed_in_worker.h"
 #include "reference/call/tensor_table.h"
+#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
@@ -156,32 +156,20 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   tell("reference and bounds");
   const auto runs = std::make_shared<GoogleRuns>();
   result.case_line = source.label;
-  // Whoever has a process of its own has the case there, too, but for strangers.
-  std::optional<TimedCase> shared;
+  TimedCase shared(source, backends, settings.threads, settings.seed);
   MachineWatch watch;
   LoadedPools pools(settings.threads);
-  const auto needs_case = [](const Backend* b) { return !is_isolated(*b) || !sandbox_of(*b).empty(); };
-  if (std::any_of(backends.begin(), backends.end(), needs_case)) {
-    shared.emplace(source, backends, settings.threads, settings.seed);
-    rest_before_timing();
-  }
-  TimedFacts facts;
-  if (shared) facts = facts_of(*shared);
+  rest_before_timing();
   std::vector<Candidate> candidates(backends.size());
   double round = 0;  // seconds that a sample of each takes
   for (std::size_t n = 0; n < backends.size(); ++n) {
     Candidate& c = candidates[n];
     tell("checking " + backends[n]->identity().name);
     const CrashContext crash_context(backends[n]->identity().name, source.label);
-    if (!sandbox_of(*backends[n]).empty()) {
-      c.plan = std::make_unique<TimedApart>(*backends[n], *shared, watch);
-    } else if (is_isolated(*backends[n])) {
-      auto timed = std::make_unique<TimedInWorker>(*backends[n], source, settings.seed);
-      facts = timed->facts().value_or(facts);
-      c.plan = std::move(timed);
-    } else {
-      c.plan = std::make_unique<TimedHere>(*backends[n], *shared, watch, pools);
-    }
+    if (is_isolated(*backends[n]))
+      c.plan = std::make_unique<TimedApart>(*backends[n], shared, watch, one_request_of(*backends[n]));
+    else
+      c.plan = std::make_unique<TimedHere>(*backends[n], shared, watch, pools);
     if (!c.plan->wrong().empty()) continue;
     const Stopwatch warming;
     c.runs = c.plan->warm_up(settings.min_seconds);
@@ -190,9 +178,11 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     c.until_in_full = settings.repetitions;
   }
   const BytesMoved bytes = bytes_moved(source.problem);
-  const UsefulWork work{facts.operations, bytes.in + bytes.out};
-  result.sets = facts.sets;
-  result.set_bytes = facts.set_bytes;
+  const double operations =
+      operator_of(shared.problem()).useful_operations(shared.problem(), shared.as_written().inputs());
+  const UsefulWork work{operations, bytes.in + bytes.out};
+  result.sets = shared.changing().sets();
+  result.set_bytes = shared.changing().set_bytes();
   shorten(settings, round, candidates);
   take_samples(candidates, source.label, work, settings);
   repeat_disturbed(candidates, source, work, settings);
@@ -226,6 +216,8 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.error_over_bound = c.plan->error_over_bound();
     line.ulps = c.plan->ulps();
     line.steps = c.plan->steps();
+    line.apart = is_isolated(*backends[n]);
+    line.sandbox = sandbox_of(*backends[n]);
     if (line.wrong.empty() && c.samples.empty()) {
       if (interrupted)
         line.wrong = {NoSpeed::ended_by_user, "interrupted before its first sample"};

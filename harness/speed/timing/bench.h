@@ -51,6 +51,9 @@ struct BenchLine {
   bool roof_measured = true;   ///< whether the measured roof is the one of its device and type
   StatedDevice device = StatedDevice::host;
   std::string stated{};  ///< the device, as the backend names it
+  /// It was timed from outside of its process: `run` is the whole call, but for accelerators (timed_apart.h).
+  bool apart = false;
+  std::string sandbox{};  ///< around that process, as sandbox_text() says it; empty without
 
   double median() const;
   /// What it is ranked by: all three steps; on a device that this machine is known to have, where moving data is no

@@ -5,14 +5,8 @@
 #include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/trust/idle_threads.h"
 #include "harness/speed/trust/processor_time.h"
-#include "reference/operators/operator.h"
 
 namespace attest {
-
-TimedFacts facts_of(TimedCase& one) {
-  return {operator_of(one.problem()).useful_operations(one.problem(), one.as_written().inputs()), one.changing().sets(),
-          one.changing().set_bytes()};
-}
 
 TakenSample TimedHere::sample(std::int64_t runs, int in_full) {
   TakenSample taken;

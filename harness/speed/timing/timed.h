@@ -26,15 +26,6 @@ struct TakenSample {
   bool checked_in_full = false;  ///< whether its last run was checked whole
 };
 
-/// What a case is to those who time it.
-struct TimedFacts {
-  double operations = 0;  ///< useful ones of one run
-  std::size_t sets = 0;   ///< of inputs that runs rotate among
-  double set_bytes = 0;   ///< of one
-};
-
-TimedFacts facts_of(TimedCase& one);
-
 class Timed {
  public:
   virtual ~Timed() = default;

@@ -1,5 +1,5 @@
-// A backend in a sandbox, timed from this process: what is timed is a request of all three steps, less the fastest
-// request to do nothing.
+// A backend in a process of its own, timed from this one: what is timed is a request of all three steps, less the
+// fastest request to do nothing; or, where its speed is about run() alone, a request for each step.
 //
 // Before each run every number of the inputs is drawn anew, and the outputs are filled with junk. Which runs are
 // checked, on which rows, is drawn when they are over; one run of a benchmark has data that the backend has never seen
@@ -12,14 +12,20 @@
 #include <vector>
 
 #include "harness/backends/isolation/apart.h"
+#include "harness/speed/timing/cold_caches.h"
 #include "harness/speed/timing/timed.h"
 
 namespace attest {
 
+/// What is one request to the worker.
+enum class OneRequest { call, step };
+/// Of devices that this machine is known to have each step, but in a sandbox: strangers are timed by the call.
+OneRequest one_request_of(const Backend& backend);
+
 class TimedApart : public Timed {
  public:
-  /// `backend` is isolated. All arguments outlive it.
-  TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch);
+  /// `backend` is isolated. The first three arguments outlive it.
+  TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch, OneRequest one_request);
 
   const std::string& name() const override { return name_; }
   const NoSpeedReason& wrong() const override { return wrong_; }
@@ -37,8 +43,13 @@ class TimedApart : public Timed {
 
  private:
   enum class Look { away, at_rows, in_full };
-  /// Seconds of the request alone; 0 when something was wrong.
-  double run_once(Look look, const std::function<void()>& before_waking = {});
+  /// Seconds of the request, or of that for run(), alone; 0 when something was wrong.
+  double run_once(Look look, ColdCaches* evicted = nullptr);
+  double take_all_steps(ColdCaches* evicted);
+  double take_each_step(ColdCaches* evicted);
+  void look_before_run();
+  ApartCost timed(ApartSteps steps);
+  SampleRows rows_of(Look look);
   void compare(const SampleRows& rows, const char* when);
   template <class Steps>
   void attempt(const Steps& steps);
@@ -50,6 +61,7 @@ class TimedApart : public Timed {
   NoSpeedReason wrong_;
   std::unique_ptr<Plan> plan_;
   RunsApart* apart_ = nullptr;  ///< the same
+  OneRequest one_request_;
   Producer producer_;
   double error_over_bound_ = 0;
   std::optional<Spread> ulps_;

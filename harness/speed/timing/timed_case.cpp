@@ -38,10 +38,10 @@ ChangingInputs changing_from(const Case& source, const std::optional<Case>& othe
 void check_memory_to_time(const Case& one, std::size_t count, bool isolated) {
   // Two cases with inputs, of gradients three, of which memory_needed counts one; up to two sets of changing inputs,
   // each kept twice; a second set of outputs; and plans of all backends at once, each with inputs and outputs of its
-  // own, of which it counts one.
+  // own, of which it counts one. What is shared with a process is there once more.
   const double here = one.problem.call.wants_gradients() ? 7 : 6;
   const auto all = static_cast<double>(count);
-  check_memory(one.problem, one.label, isolated ? here * all : here + all - 1);
+  check_memory(one.problem, one.label, here + (isolated ? 2 : 1) * all - 1);
 }
 
 TimedCase::TimedCase(const Case& source, const std::vector<Backend*>& backends, int threads, std::uint64_t seed)

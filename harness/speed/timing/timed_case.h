@@ -16,7 +16,7 @@
 namespace attest {
 
 /// Throws UserError where the memory for timing `count` backends isn't there, as check_memory does.
-/// `isolated`: each has the case in a process of its own.
+/// `isolated`: each has memory that it shares with this process.
 void check_memory_to_time(const Case& one, std::size_t count, bool isolated = false);
 
 class TimedCase {
