@@ -16,10 +16,14 @@
 namespace attest {
 namespace {
 
+/// Parts that keys are divided into: one has a key at least, but for kernels with a number of parts that is fixed.
+constexpr std::int64_t kPartsOfAny = 256;
+
 enum class Measure : std::uint8_t {
   arrangement,  ///< how the work is arranged: no error but roundings of the accumulator's type
   type,         ///< not narrower than float, of calls in double than double
   most,         ///< a number up to this one
+  parts,        ///< as many as there are keys
   flag,         ///< not stated
   division,
   operand,  ///< exact
@@ -50,7 +54,7 @@ constexpr FieldRule kFieldRules[] = {{"accumulator", Measure::type},
                                      {"sum_of_stored", Measure::arrangement},
                                      {"flush_to_zero", Measure::flag},
                                      {"state_chunk", Measure::arrangement},
-                                     {"parts", Measure::arrangement},
+                                     {"parts", Measure::parts},
                                      {"stored_parts", Measure::type},
                                      {"fused_log2e", Measure::arrangement},
                                      {"no_maximum", Measure::flag},
@@ -108,7 +112,8 @@ bool is_value_of(const FieldRule& rule, const std::string& value) {
       const std::optional<DType> type = value_named<DType>(value);
       return type && is_floating(*type);
     }
-    case Measure::most: return number_in(value).has_value();
+    case Measure::most:
+    case Measure::parts: return number_in(value).has_value();
     case Measure::division: return value_named<Division>(value).has_value();
     case Measure::operand: return value_named<OperandFormat>(value).has_value();
     case Measure::sum: return value == "any" || value_named<SumFormat>(before_comma(value)).has_value();
@@ -119,6 +124,12 @@ bool is_value_of(const FieldRule& rule, const std::string& value) {
   return false;
 }
 
+/// The largest number that every task permits in this call.
+double most_of(const FieldRule& rule, const Call& call) {
+  if (rule.measure != Measure::parts) return rule.most;
+  return static_cast<double>(std::max({kPartsOfAny, call.parts, call.past + call.key_length}));
+}
+
 /// Whether every task permits it.
 bool is_always_permitted(const FieldRule& rule, const std::string& value, double most, DType of_call) {
   switch (rule.measure) {
@@ -127,7 +138,8 @@ bool is_always_permitted(const FieldRule& rule, const std::string& value, double
       const std::optional<DType> type = value_named<DType>(value);
       return type && !narrower(*type, accumulator_of(of_call));
     }
-    case Measure::most: {
+    case Measure::most:
+    case Measure::parts: {
       const std::optional<double> number = number_in(value);
       return number && *number <= most;
     }
@@ -143,7 +155,8 @@ bool is_always_permitted(const FieldRule& rule, const std::string& value, double
 std::string permitted_text(const FieldRule& rule, double most, const std::vector<std::string>& values, DType of_call) {
   std::string list;
   switch (rule.measure) {
-    case Measure::most: return fmt::format("up to {:g}", most);
+    case Measure::most:
+    case Measure::parts: return fmt::format("up to {:g}", most);
     case Measure::type: list = name_of(accumulator_of(of_call)); break;
     case Measure::flag: list = "false"; break;
     case Measure::division: list = "ieee, reciprocal"; break;
@@ -181,29 +194,29 @@ void PermittedStatements::permit(const std::string& word) {
   values_[field].push_back(value);
 }
 
-std::string PermittedStatements::excess_of_one(const Arithmetic& stated, DType of_call) const {
+std::string PermittedStatements::excess_of_one(const Arithmetic& stated, const Call& call) const {
   for (const StatedField& field : stated_fields(stated)) {
     const FieldRule* rule = rule_of(field.key);
     if (!rule) return std::string(field.key) + " is nothing that a task permits";
     const auto found = values_.find(field.key);
     const std::vector<std::string> values = found == values_.end() ? std::vector<std::string>{} : found->second;
-    double most = rule->most;
-    if (rule->measure == Measure::most) {
+    double most = most_of(*rule, call);
+    if (rule->measure == Measure::most || rule->measure == Measure::parts) {
       for (const std::string& value : values) most = std::max(most, *number_in(value));
     }
     const std::string value = as_word(field.value);
-    if (is_always_permitted(*rule, value, most, of_call)) continue;
+    if (is_always_permitted(*rule, value, most, call.dtype)) continue;
     if (std::ranges::find(values, value) != values.end() || std::ranges::find(values, "any") != values.end()) continue;
     return fmt::format("{} is {}, the task permits {}", field.key, field.value,
-                       permitted_text(*rule, most, values, of_call));
+                       permitted_text(*rule, most, values, call.dtype));
   }
   return "";
 }
 
-std::string PermittedStatements::excess(const Arithmetic& stated, DType of_call) const {
-  std::string first = excess_of_one(stated, of_call);
+std::string PermittedStatements::excess(const Arithmetic& stated, const Call& call) const {
+  std::string first = excess_of_one(stated, call);
   for (const ResultRounding& one : stated.of_results) {
-    if (first.empty()) first = excess_of_one(Arithmetic{one.rounding, {}}, of_call);
+    if (first.empty()) first = excess_of_one(Arithmetic{one.rounding, {}}, call);
   }
   return first;
 }
@@ -222,7 +235,10 @@ std::string PermittedStatements::excess(const Conventions& stated) const {
 
 IsolationOptions StatementWatch::heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch) {
   options.hears_arithmetic = [watch](const std::string&, const Call& call, const Arithmetic& stated) {
-    watch->note(watch->permitted_.excess(stated, call.dtype));
+    const std::string excess = watch->permitted_.excess(stated, call);
+    watch->note(excess);
+    // Whatever lies beyond may take the reference as long as it likes: a sum over a thousand million parts.
+    if (!excess.empty()) throw InvalidSubmission(excess_text(excess));
   };
   options.hears_conventions = [watch](const std::string&, const Conventions& stated) {
     watch->note(watch->permitted_.excess(stated));

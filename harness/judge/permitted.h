@@ -25,11 +25,11 @@ class PermittedStatements {
   void permit(const std::string& word);
 
   /// The first statement beyond these: "exp_ulps is 300, the task permits up to 2"; "" where there is none.
-  std::string excess(const Arithmetic& stated, DType of_call) const;
+  std::string excess(const Arithmetic& stated, const Call& call) const;
   std::string excess(const Conventions& stated) const;
 
  private:
-  std::string excess_of_one(const Arithmetic& stated, DType of_call) const;
+  std::string excess_of_one(const Arithmetic& stated, const Call& call) const;
 
   std::map<std::string, std::vector<std::string>, std::less<>> values_;  ///< of the task, by field
 };
@@ -38,7 +38,8 @@ class PermittedStatements {
 class StatementWatch {
  public:
   explicit StatementWatch(const PermittedStatements& permitted) : permitted_(permitted) {}
-  /// `options` for workers that are heard by `watch`.
+  /// `options` for workers that are heard by `watch`. A statement of the arithmetic beyond what is permitted throws
+  /// InvalidSubmission where it is heard: no bound is derived from it.
   static IsolationOptions heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch);
   /// The first excess since the beginning; "" where there was none.
   std::string excess() const;

@@ -16,6 +16,7 @@
 #include "harness/backends/isolation/tuning_json.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/backends/isolation/worker_process.h"
+#include "harness/backends/plugin/arithmetic_rules.h"
 #include "harness/base/junk_memory.h"
 #include "harness/base/user_error.h"
 #include "harness/verdict/plan_execution.h"
@@ -25,6 +26,12 @@
 
 namespace attest {
 namespace {
+
+/// What became of a case by the account of its worker, which may say of itself what is bad and nothing else.
+Status told_of_fault(const Json& reply) {
+  const auto told = value_named<Status>(reply.value("status", ""));
+  return told == Status::crashed || told == Status::timeout ? *told : Status::fail;
+}
 
 class IsolatedBackend : public Backend, public SideBySide {
  public:
@@ -114,8 +121,8 @@ Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) 
   if (reply.contains("fault")) {
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
     end_worker();
-    throw CaseFault(value_named<Status>(reply.value("status", "")).value_or(Status::fail),
-                    cause_from_text(reply.at("fault").get<std::string>()), reply.at("reason").get<std::string>());
+    throw CaseFault(told_of_fault(reply), cause_from_text(reply.at("fault").get<std::string>()),
+                    reply.at("reason").get<std::string>());
   }
   if (reply.contains("unusable")) throw UnusableBackend(reply.at("unusable").get<std::string>());
   if (reply.contains("threw")) {
@@ -201,6 +208,8 @@ std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
 
 Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
   Arithmetic stated = ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  // The worker holds its backend to these rules, and nobody holds the worker to them.
+  if (const auto fault = fault_of(stated)) throw BackendError(*fault);
   if (options_.hears_arithmetic) options_.hears_arithmetic(name_, call, stated);
   return stated;
 }
