@@ -1,6 +1,5 @@
 // attest shrink: the smallest case that still fails.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -81,7 +80,7 @@ int run(const ShrinkRequest& options, std::span<const BackendEntry> registry) {
   fmt::print("{}\n  {}\n  {}\n{} smaller cases tried in {:.2f} s{}\n", print_case(shrunk.source.problem),
              printable_line(shrunk.verdict.reason), printable_line(shrunk.verdict.repro), shrunk.tried, shrunk.seconds,
              shrunk.finished ? "; none of the next smaller ones fails" : "; out of time, --budget gives more");
-  if (!shrunk.verdict.not_needed.empty()) fmt::print("not needed: {}\n", fmt::join(shrunk.verdict.not_needed, ", "));
+  if (!shrunk.verdict.not_needed.empty()) fmt::print("not needed: {}\n", join_texts(shrunk.verdict.not_needed, ", "));
   if (!shrunk.verdict.after.empty() || shrunk.source.from_file) return interrupted ? kInterrupted : kFailed;
   const Stopwatch spent;
   const Neighbours around = neighbours_of(

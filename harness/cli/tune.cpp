@@ -158,9 +158,11 @@ int run(const TuneOptions& options, const Invocation& invocation) {
 
 void add_tune(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<TuneOptions>();
-  auto* sub = add_command(app, "tune", "Choose a backend's parameters for this device by measurement, for later runs. The backend runs "
-                          "in this process; with --isolate in one of its own, timed from outside.",
-                          "attest tune --backend opencl");
+  auto* sub =
+      add_command(app, "tune",
+                  "Choose a backend's parameters for this device by measurement, for later runs. The backend runs "
+                  "in this process; with --isolate in one of its own, timed from outside.",
+                  "attest tune --backend opencl");
   sub->add_option("case", options->cases.arguments, "Case lines to be fast on; default: four of usual shapes")
       ->type_name("CASE");
   sub->add_option("--suite", options->cases.suites, "A suite by name; may be repeated")->type_name("SUITE");

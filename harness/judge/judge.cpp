@@ -248,8 +248,7 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     }
     judged.sandbox = sandbox_of(*backends->all().front());
     tell("checking " + judged.name);
-    check(judged, task, *backends, more_threads, random, settings,
-          at(task.timed.empty() ? 1 : kShareOfChecking));
+    check(judged, task, *backends, more_threads, random, settings, at(task.timed.empty() ? 1 : kShareOfChecking));
     require_permitted(*watch);
     if (judged.verdict == Judged::pass && !task.timed.empty()) {
       tell("timing " + judged.name);

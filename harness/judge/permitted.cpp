@@ -238,7 +238,7 @@ IsolationOptions StatementWatch::heard(IsolationOptions options, const std::shar
     const std::string excess = watch->permitted_.excess(stated, call);
     watch->note(excess);
     // Whatever lies beyond may take the reference as long as it likes: a sum over a thousand million parts.
-    if (!excess.empty()) throw InvalidSubmission(excess_text(excess));
+    if (!excess.empty()) throw BackendError("it states more than it may: " + excess);
   };
   options.hears_conventions = [watch](const std::string&, const Conventions& stated) {
     watch->note(watch->permitted_.excess(stated));

@@ -39,7 +39,7 @@ class StatementWatch {
  public:
   explicit StatementWatch(const PermittedStatements& permitted) : permitted_(permitted) {}
   /// `options` for workers that are heard by `watch`. A statement of the arithmetic beyond what is permitted throws
-  /// InvalidSubmission where it is heard: no bound is derived from it.
+  /// BackendError where it is heard: no bound is derived from it.
   static IsolationOptions heard(IsolationOptions options, const std::shared_ptr<StatementWatch>& watch);
   /// The first excess since the beginning; "" where there was none.
   std::string excess() const;

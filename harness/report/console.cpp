@@ -1,6 +1,5 @@
 // The console: short while all is well, exact when something fails.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -201,7 +200,7 @@ class ConsoleReport : public Report {
         say("      ... and {} more (--verbose)\n", verdicts.size() - most_per_group_);
       for (const Verdict& one : small) {
         say("    smallest found: {}\n      {}\n", shown(one.repro), shown(one.reason));
-        if (!one.not_needed.empty()) say("      not needed: {}\n", fmt::join(one.not_needed, ", "));
+        if (!one.not_needed.empty()) say("      not needed: {}\n", join_texts(one.not_needed, ", "));
       }
     }
     if (failures.size() > most_groups_) say("  ... and {} more causes (--verbose)\n", failures.size() - most_groups_);

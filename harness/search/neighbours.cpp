@@ -1,15 +1,14 @@
 #include "harness/search/neighbours.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <new>
 #include <optional>
 #include <set>
-#include <span>
 #include <sstream>
 
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/option_values.h"
 #include "harness/search/shrink.h"
@@ -34,7 +33,7 @@ std::string difference(const std::string& line, const std::string& other) {
   std::vector<std::string> own = words_of(line);
   std::erase_if(own,
                 [&](const std::string& word) { return std::find(known.begin(), known.end(), word) != known.end(); });
-  return fmt::format("{}", fmt::join(own, " "));
+  return join_texts(own, " ");
 }
 
 /// In the order in which they are tried.
@@ -66,8 +65,9 @@ std::vector<Problem> problems_beside(const Problem& smallest) {
 
 void tell(std::string& text, const char* how, const std::vector<std::string>& cases) {
   if (cases.empty()) return;
-  const std::span<const std::string> shown(cases.begin(), std::min(cases.size(), kShown));
-  text += fmt::format("{}: {}", how, fmt::join(shown, ", "));
+  const std::vector<std::string> shown(cases.begin(),
+                                       cases.begin() + static_cast<std::ptrdiff_t>(std::min(cases.size(), kShown)));
+  text += fmt::format("{}: {}", how, join_texts(shown, ", "));
   if (cases.size() > shown.size()) text += fmt::format(" and {} more", cases.size() - shown.size());
   text += '\n';
 }

@@ -57,6 +57,32 @@ TEST_F(Messages, OfAWorkerThatWritesNonsenseCloseIt) {
   EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
 }
 
+TEST_F(Messages, AreNoDeeperThanOurs) {
+  const auto nested = [](int depth) {
+    Json message;
+    for (int n = 0; n < depth; ++n) message = {{"a", message}};
+    return message;
+  };
+  Json got;
+  EXPECT_TRUE(send_message(ends_[0], nested(20)));
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::message);
+  std::thread sender([&] {
+    const std::string text = "{\"a\":" + std::string(1'000'000, '[');
+    const std::uint64_t length = text.size();
+    EXPECT_EQ(write(ends_[0], &length, sizeof length), static_cast<ssize_t>(sizeof length));
+    EXPECT_EQ(write(ends_[0], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  });
+  EXPECT_EQ(receive_message(ends_[1], got, 10s), Received::closed);
+  sender.join();
+}
+
+TEST(Message, ThatLacksSomethingIsBad) {
+  const Json message = {{"name", 7}};
+  EXPECT_EQ(read_message([&] { return message.at("name").get<int>(); }), 7);
+  EXPECT_THROW(read_message([&] { return message.at("name").get<std::string>(); }), BadMessage);
+  EXPECT_THROW(read_message([&] { return message.at("status").get<int>(); }), BadMessage);
+}
+
 TEST_F(Messages, AreObjects) {
   const std::uint64_t one = 1;
   ASSERT_EQ(write(ends_[0], &one, sizeof one), static_cast<ssize_t>(sizeof one));

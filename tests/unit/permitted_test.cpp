@@ -12,12 +12,19 @@ namespace {
 
 using Change = std::function<void(Arithmetic&)>;
 
+Call call_of(DType dtype, std::int64_t keys = 16) {
+  Call call;
+  call.dtype = dtype;
+  call.key_length = keys;
+  return call;
+}
+
 std::string excess(const Change& change, const std::vector<std::string>& words = {}, DType of_call = DType::f32) {
   PermittedStatements permitted;
   for (const std::string& word : words) permitted.permit(word);
   Arithmetic stated;
   change(stated);
-  return permitted.excess(stated, of_call);
+  return permitted.excess(stated, call_of(of_call));
 }
 
 TEST(PermittedStatements, WhatIsNoLooserThanFloatIsFree) {
@@ -55,9 +62,20 @@ TEST(PermittedStatements, WhatIsLooserIsNamed) {
   EXPECT_NE(excess([](Arithmetic&) {}, {}, DType::f64), "");
 }
 
+TEST(PermittedStatements, PartsAreAsManyAsKeysOrAFewHundred) {
+  Arithmetic stated;
+  stated.parts = 256;
+  EXPECT_EQ(PermittedStatements().excess(stated, call_of(DType::f32)), "");
+  stated.parts = 100000000;
+  EXPECT_EQ(PermittedStatements().excess(stated, call_of(DType::f32)),
+            "parts is 100000000, the task permits up to 256");
+  stated.parts = 1000;
+  EXPECT_EQ(PermittedStatements().excess(stated, call_of(DType::f32, 1000)), "");
+}
+
 TEST(PermittedStatements, EveryFieldHasARule) {
   // One without a rule would be complained of whatever it says.
-  EXPECT_EQ(PermittedStatements().excess(Arithmetic(), DType::f32), "");
+  EXPECT_EQ(PermittedStatements().excess(Arithmetic(), call_of(DType::f32)), "");
   EXPECT_GT(stated_fields(Arithmetic()).size(), 40u);
 }
 
@@ -104,16 +122,16 @@ TEST(PermittedStatements, WordsThatSayNothing) {
     EXPECT_THROW(permitted.permit(word), UserError) << word;
 }
 
-TEST(StatementWatch, KeepsTheFirstExcess) {
+TEST(StatementWatch, KeepsTheFirstExcessAndLetsNoBoundBeDerivedFromIt) {
   const auto watch = std::make_shared<StatementWatch>(PermittedStatements());
   const IsolationOptions options = StatementWatch::heard({}, watch);
   Arithmetic wide;
   wide.exp_ulps = 50;
   options.hears_arithmetic("mine", {}, Arithmetic());
   EXPECT_EQ(watch->excess(), "");
-  options.hears_arithmetic("mine", {}, wide);
+  EXPECT_THROW(options.hears_arithmetic("mine", {}, wide), BackendError);
   wide.exp_ulps = 60;
-  options.hears_arithmetic("mine", {}, wide);
+  EXPECT_THROW(options.hears_arithmetic("mine", {}, wide), BackendError);
   EXPECT_EQ(watch->excess(), "exp_ulps is 50, the task permits up to 2");
 }
 

@@ -103,9 +103,9 @@ TEST_F(TaskFile, HasLinesOfFiveKinds) {
   EXPECT_TRUE(task.may_refuse);
   Arithmetic stated;
   stated.exp_ulps = 4;
-  EXPECT_EQ(task.permitted.excess(stated, DType::f32), "");
+  EXPECT_EQ(task.permitted.excess(stated, Call()), "");
   stated.exp_ulps = 5;
-  EXPECT_NE(task.permitted.excess(stated, DType::f32), "");
+  EXPECT_NE(task.permitted.excess(stated, Call()), "");
 }
 
 TEST_F(TaskFile, FaultsAreToldWithTheirLine) {

@@ -35,6 +35,11 @@ bool same(const StepSeconds& a, const StepSeconds& b) {
   return same(prepare, b.prepare) && same(upload, b.upload) && same(run, b.run) && same(download, b.download);
 }
 
+bool same(const Repeats& a, const Repeats& b) {
+  const auto& [wrong, runs] = a;
+  return wrong == b.wrong && runs == b.runs;
+}
+
 bool same(const BitwiseFacts& a, const BitwiseFacts& b) {
   const auto& [runs, threads, batch] = a;
   return runs == b.runs && threads == b.threads && batch == b.batch;
@@ -75,8 +80,8 @@ bool same(const std::vector<Accuracy>& a, const std::vector<Accuracy>& b) {
 /// The first member of `a` that differs in `b`; "" when they are the same. What the case itself tells isn't written.
 std::string difference(const Verdict& a, const Verdict& b) {
   const auto& [suite, case_line, backend, call_line, content, number, dtype, status, reason, cause, mistakes, after,
-               steps, waiver, error_over_bound, error_over_sigma, bias, accuracy, worst, error_map, rows_checked, rows,
-               seconds, bitwise, repro] = a;
+               not_needed, steps, repeats, waiver, error_over_bound, error_over_sigma, bias, accuracy, worst, error_map,
+               rows_checked, rows, seconds, bitwise, repro] = a;
   (void)call_line;
   (void)dtype;
   const std::pair<const char*, bool> members[] = {
@@ -90,7 +95,9 @@ std::string difference(const Verdict& a, const Verdict& b) {
       {"cause", cause == b.cause},
       {"mistakes", mistakes == b.mistakes},
       {"after", after == b.after},
+      {"not_needed", not_needed == b.not_needed},
       {"steps", steps == b.steps},
+      {"repeats", repeats.has_value() == b.repeats.has_value() && (!repeats || same(*repeats, *b.repeats))},
       {"waiver", waiver == b.waiver},
       {"error_over_bound", same(error_over_bound, b.error_over_bound)},
       {"error_over_sigma", same(error_over_sigma, b.error_over_sigma)},
@@ -132,6 +139,8 @@ Verdict sample(Status status, unsigned set, double number) {
   if (has(10)) v.cause = {Cause::outside_bound, "o"};
   if (has(9)) v.after = "seq=3 dim=4";
   if (has(10)) v.steps = "1:prepare 1:upload";
+  if (has(11)) v.not_needed = {"causal", "mask"};
+  if (has(12)) v.repeats = Repeats{2, 5};
   if (has(11)) {
     v.error_map = ErrorMap{"o", ErrorGrid(2, 3), 0, 1, ErrorGrid(3, 40)};
     v.error_map->rows.add(1, 2, 0.5);
@@ -201,7 +210,8 @@ TEST(VerdictJson, IsNoVerdictWithAFieldMissingOrOfAnotherType) {
     other.erase(name);
     const bool optional = name == "content" || name == "error_over_sigma" || name == "waiver" || name == "bitwise" ||
                           name == "cause" || name == "error_map" || name == "number" || name == "mistakes" ||
-                          name == "after" || name == "steps" || name == "bias" || name == "accuracy";
+                          name == "after" || name == "steps" || name == "bias" || name == "accuracy" ||
+                          name == "not_needed" || name == "repeats";
     EXPECT_EQ(verdict_from_json(other).has_value(), optional) << name;
   }
   OrderedJson other = whole;

@@ -88,6 +88,30 @@ TEST(WeightErrors, ApproximatedExponentialsCountBesideTheirUlps) {
   near(bound_of(apart, a).lse - exact.lse, share * 0x1p-8 * below);
 }
 
+TEST(WeightErrors, ArgumentsBeyondTheLargestNumberStayThere) {
+  // A score of -572 enters exp as -448 in e4m3, and as it is, but for an eighth, in e5m2.
+  const std::string line = "dtype=f64 seq=1 dim=1 scale=1 q.fill=constant(572) k.fill=constant(-1) out=o,lse";
+  Arithmetic a;
+  a.accumulator = DType::f64;
+  a.no_maximum = true;
+  a.exp_argument = OperandFormat::e5m2;
+  EXPECT_LT(bound_of(line, a).lse, 100);
+  a.exp_argument = OperandFormat::e4m3;
+  EXPECT_GE(bound_of(line, a).lse, 572 - 448);
+  EXPECT_LT(bound_of(line, a).lse, kInfinity);
+  a.base2 = true;  // 448 in units of log(2)
+  EXPECT_GE(bound_of(line, a).lse, 572 - 448 * 0.6932);
+}
+
+TEST(WeightErrors, NothingIsClaimedOfASumThatMayBeZero) {
+  const std::string line = "seq=1 dim=1 scale=1 v.fill=constant(1) q.fill=constant(-1) k.fill=constant(";
+  Arithmetic a = plain_f32();
+  a.no_maximum = true;
+  a.exp_absolute = 1e-4;
+  EXPECT_LT(first_bound(line + "2)", a), kInfinity);
+  EXPECT_EQ(first_bound(line + "12)", a), kInfinity);  // exp(-12) is 6e-6
+}
+
 /// A reciprocal of 255 rounds, and so does the product with it.
 TEST(WeightErrors, AFactorOfWeightsIsDividedByAsTheirSumIs) {
   const std::string line = "seq=1 dim=1 scale=1 v.fill=constant(3)";

@@ -51,13 +51,28 @@ class IsolatedBackend : public Backend, public SideBySide {
   }
   void end_worker() const;
   const std::string& sandbox() const { return sandbox_; }
-  std::string code() const { return ask({{"do", "code"}}).at("code").get<std::string>(); }
+  std::string code() const;
 
  private:
   class RemotePlan;
   /// The worker's reply. Throws CaseFault when it died, took too long, or found a fault; BackendError when it threw.
   Json ask(const Json& request, std::chrono::milliseconds limit) const;
   Json ask(const Json& request) const { return ask(request, options_.limit); }
+  /// What `read` takes from a message of the worker. Where that isn't there, ends the worker and throws CaseFault.
+  template <class Read>
+  auto heard(const Read& read) const {
+    try {
+      return read_message(read);
+    } catch (const BadMessage&) {
+      wrote_by_itself("its answer");
+    }
+  }
+  /// Whoever writes to the connection by itself is not listened to any more.
+  [[noreturn]] void wrote_by_itself(const std::string& where) const {
+    end_worker();
+    throw CaseFault(Status::crashed, {Cause::crashed}, "wrote to its connection to attest in " + where);
+  }
+  void throw_what_it_says(const Json& reply, const std::string& what) const;
   /// Starts a worker where there is none. `what`: for the message when that fails.
   void need_worker(const std::string& what) const;
   /// Anything but a message ends the worker and throws CaseFault.
@@ -91,14 +106,16 @@ IsolatedBackend::IsolatedBackend(std::string name, const Context& context, const
     : name_(std::move(name)), plugin_(std::move(plugin)), context_(context), options_(options) {
   try {
     const Json reply = ask({{"do", "identity"}});
-    identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
-                 reply.at("device").get<std::string>(), plugin_};
-    contract_ = reply.at("contract").get<int>();
-    side_by_side_ = reply.at("side_by_side").get<bool>();
-    tuning_ = reply.at("tuning").get<Tuning>();
-    for (const auto& [field, member] : kConventionFields) {
-      conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
-    }
+    heard([&] {
+      identity_ = {reply.at("name").get<std::string>(), reply.at("library").get<std::string>(),
+                   reply.at("device").get<std::string>(), plugin_};
+      contract_ = reply.at("contract").get<int>();
+      side_by_side_ = reply.at("side_by_side").get<bool>();
+      tuning_ = reply.at("tuning").get<Tuning>();
+      for (const auto& [field, member] : kConventionFields) {
+        conventions_.*member = reply.at("conventions").at(std::string(field)).get<std::string>();
+      }
+    });
     if (options_.hears_conventions) options_.hears_conventions(name_, conventions_);
   } catch (const CaseFault& fault) {
     throw BackendUnavailable(fault.what());
@@ -113,11 +130,12 @@ Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) 
   numbered["request"] = ++requests_;
   const bool sent = worker_->send(numbered, options_.limit);
   expect_message(sent ? worker_->receive(reply, limit) : Received::closed, what, limit);
-  if (!reply.contains("request") || reply.at("request") != requests_) {
-    // Whoever writes to the connection by itself is not listened to any more.
-    end_worker();
-    throw CaseFault(Status::crashed, {Cause::crashed}, "wrote to its connection to attest in " + what);
-  }
+  if (!reply.contains("request") || reply.at("request") != requests_) wrote_by_itself(what);
+  heard([&] { throw_what_it_says(reply, what); });
+  return reply;
+}
+
+void IsolatedBackend::throw_what_it_says(const Json& reply, const std::string& what) const {
   if (reply.contains("fault")) {
     // What did wrong once isn't asked again: a thread that it left behind would end whatever comes next.
     end_worker();
@@ -131,7 +149,6 @@ Json IsolatedBackend::ask(const Json& request, std::chrono::milliseconds limit) 
       throw CaseFault(Status::crashed, {Cause::out_of_memory}, "ran out of memory in " + step_of(what));
     throw BackendError(reason);
   }
-  return reply;
 }
 
 void IsolatedBackend::need_worker(const std::string& what) const {
@@ -149,7 +166,7 @@ void IsolatedBackend::need_worker(const std::string& what) const {
   worker_->greeted();
   if (hello.contains("unavailable")) {
     worker_.reset();
-    throw BackendUnavailable(hello.at("unavailable").get<std::string>());
+    throw BackendUnavailable(heard([&] { return hello.at("unavailable").get<std::string>(); }));
   }
   if (!chosen_.empty()) ask({{"do", "tune"}, {"values", chosen_}});
 }
@@ -199,17 +216,24 @@ void IsolatedBackend::end_worker() const {
   worker_.reset();
 }
 
+std::string IsolatedBackend::code() const {
+  const Json reply = ask({{"do", "code"}});
+  return heard([&] { return reply.at("code").get<std::string>(); });
+}
+
 std::optional<Refusal> IsolatedBackend::refuse(const Call& call) const {
   const Json reply = ask({{"do", "refuse"}, {"case", print_call(call)}});
   if (!reply.contains("refusal")) return std::nullopt;
-  return Refusal{reply.at("refusal").get<std::string>(),
-                 value_named<RefusalCause>(reply.at("refused_by").get<std::string>()).value()};
+  return heard([&] {
+    return Refusal{reply.at("refusal").get<std::string>(), reply.at("refused_by").get<RefusalCause>()};
+  });
 }
 
 Arithmetic IsolatedBackend::arithmetic(const Call& call) const {
-  Arithmetic stated = ask({{"do", "arithmetic"}, {"case", print_call(call)}}).at("arithmetic").get<Arithmetic>();
+  const Json reply = ask({{"do", "arithmetic"}, {"case", print_call(call)}});
+  Arithmetic stated = heard([&] { return reply.at("arithmetic").get<Arithmetic>(); });
   // The worker holds its backend to these rules, and nobody holds the worker to them.
-  if (const auto fault = fault_of(stated)) throw BackendError(*fault);
+  if (const auto fault = attest::fault_of(stated)) throw BackendError(*fault);
   if (options_.hears_arithmetic) options_.hears_arithmetic(name_, call, stated);
   return stated;
 }
@@ -250,9 +274,12 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
     if (JunkMemory::alive() || (!line_.empty() && made_in_junk_memory_)) pending_["junk"] = true;
     const Json reply = ask("run", std::move(pending_));
     pending_ = Json::object();
-    if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
+    backend_.heard([&] {
+      if (!line_.empty()) workspace_ = reply.at("workspace").get<std::size_t>();
+      if (reply.contains("device_ns"))
+        device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
+    });
     line_.clear();
-    if (reply.contains("device_ns")) device_time_ = std::chrono::nanoseconds(reply.at("device_ns").get<std::int64_t>());
   }
 
   void run_beside(Plan& other) override { ask("run_both", {{"other", dynamic_cast<RemotePlan&>(other).number_}}); }
@@ -267,7 +294,8 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
 
   void give(const Inputs& inputs, const Outputs& outputs) override {
     if (!line_.empty()) {
-      workspace_ = ask("prepare", {{"case", line_}}).at("workspace").get<std::size_t>();
+      const Json reply = ask("prepare", {{"case", line_}});
+      workspace_ = backend_.heard([&] { return reply.at("workspace").get<std::size_t>(); });
       line_.clear();
       const WorkerProcess& worker = *backend_.worker_;
       prepare_seconds_ = worker.answered().clock - worker.asked().clock;

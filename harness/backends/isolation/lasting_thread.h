@@ -8,8 +8,8 @@
 
 namespace attest {
 
-/// Runs `work` on that thread, on the processors that the calling thread has, and waits for it. What it throws is thrown
-/// here. May be called by several threads, which wait for each other; not by `work` itself.
+/// Runs `work` on that thread, on the processors that the calling thread has, and waits for it. What it throws is
+/// thrown here. May be called by several threads, which wait for each other; not by `work` itself.
 void on_lasting_thread(const std::function<void()>& work);
 
 }  // namespace attest

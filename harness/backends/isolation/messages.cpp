@@ -11,6 +11,7 @@ namespace attest {
 namespace {
 
 constexpr std::size_t kMaxBytes = 64u << 20;
+constexpr int kMaxDepth = 64;  ///< of what a message has within another; copies of one are made by recursion
 
 using Moment = std::chrono::steady_clock::time_point;
 
@@ -68,6 +69,22 @@ Received receive_all(int socket, void* data, std::size_t bytes, std::optional<Mo
   return Received::message;
 }
 
+/// Discarded where it is none.
+Json parsed(const std::string& text) {
+  struct TooDeep {};
+  try {
+    return Json::parse(
+        text,
+        [](int depth, Json::parse_event_t, const Json&) {
+          if (depth > kMaxDepth) throw TooDeep();
+          return true;
+        },
+        false);
+  } catch (const TooDeep&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
 }  // namespace
 
 bool send_message(int socket, const Json& message, std::optional<std::chrono::milliseconds> limit) {
@@ -87,7 +104,7 @@ Received receive_message(int socket, Json& message, std::optional<std::chrono::m
   std::string text(length, '\0');
   result = receive_all(socket, text.data(), text.size(), end, glance);
   if (result != Received::message) return result;
-  message = Json::parse(text, nullptr, false);
+  message = parsed(text);
   return message.is_object() ? Received::message : Received::closed;
 }
 

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 #endif
 
@@ -61,6 +64,9 @@ constexpr const char* kForbidden[] = {"socket",
                                       "bpf",
                                       "perf_event_open",
                                       "userfaultfd",
+                                      "memfd_create",  // memory that nobody counts
+                                      "memfd_secret",
+                                      "setsid",
                                       "keyctl",
                                       "add_key",
                                       "request_key",
@@ -100,6 +106,10 @@ constexpr OfOneself kOfOneself[] = {{"kill", 0, true},
                                     {"sched_setparam", 0, false},
                                     {"sched_setattr", 0, false},
                                     {"setpriority", 1, false}};
+
+/// What sends a signal, and the number of the argument that is the signal.
+constexpr std::pair<const char*, unsigned> kSignals[] = {
+    {"kill", 1}, {"tgkill", 2}, {"rt_sigqueueinfo", 1}, {"rt_tgsigqueueinfo", 2}};
 
 constexpr std::uint64_t kLowHalf = 0xffffffff;  // of an argument that the kernel takes as an int
 
@@ -147,6 +157,10 @@ std::string confine_system_calls(const SandboxRequest& request) {
   }
   // A timer may send the signal on which a stopped process goes on; it could work while it must not.
   filter.forbid("timer_create", EPERM);
+  // It must not go on by its own signal either, nor outlive the harness.
+  for (const auto& [name, argument] : kSignals)
+    filter.forbid(name, EPERM, {scmp_arg_cmp{argument, SCMP_CMP_MASKED_EQ, kLowHalf, SIGCONT}});
+  filter.forbid("prctl", EPERM, {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, kLowHalf, PR_SET_PDEATHSIG}});
   // The group of processes has the harness in it.
   filter.forbid("setpriority", EPERM, {scmp_arg_cmp{0, SCMP_CMP_NE, PRIO_PROCESS, 0}});
   // Words typed into the user's terminal, and signals that a file sends.

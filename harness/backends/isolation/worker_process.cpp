@@ -4,12 +4,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -27,19 +27,15 @@ namespace attest {
 
 namespace {
 
-/// A pipe or a terminal is opened anew for the worker: the flags of what is shared, such as O_NONBLOCK, would be this
-/// process's, too. A file stays shared, as two who write at places of their own would overwrite each other.
-int standard_error_for_worker() {
-  struct stat about {};
-  if (fstat(STDERR_FILENO, &about) != 0 || !(S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) return -1;
-  return open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-}
+/// A process stops at once, unless somebody has it go on again and again.
+constexpr std::chrono::seconds kMostToStop{5};
 
 }  // namespace
 
 WorkerProcess::WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                              const std::string& plugin)
     : wanted_(options.sandbox),
+      words_(/*of_stranger=*/wanted_.has_value()),
       inputs_(wanted_ || options.seals_inputs ? SharedFile::Writers::here : SharedFile::Writers::both) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
@@ -55,11 +51,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   posix_spawn_file_actions_adddup2(&actions, theirs, kWorkerSocket);
   posix_spawn_file_actions_adddup2(&actions, memory, kWorkerFile);
   posix_spawn_file_actions_adddup2(&actions, inputs, kWorkerInputs);
-  const int words_go_to = standard_error_for_worker();
-  if (words_go_to >= 0) {
-    fcntl(words_go_to, F_SETFL, 0);
-    posix_spawn_file_actions_adddup2(&actions, words_go_to, STDERR_FILENO);
-  }
+  if (words_.descriptor() >= 0) posix_spawn_file_actions_adddup2(&actions, words_.descriptor(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // stdout is the report's
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerInputs + 1);  // files of results among them
@@ -94,7 +86,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   close(theirs);
   close(memory);
   close(inputs);
-  if (words_go_to >= 0) close(words_go_to);
+  words_.handed_over();
   if (error != 0) {
     close(socket_);
     throw BackendUnavailable(std::string("no worker process: ") + std::strerror(error));
@@ -156,10 +148,17 @@ WorkerProcess::Moment WorkerProcess::now() const {
 
 void WorkerProcess::stop() {
   if (stopped_ || process_ <= 0 || kill(process_, SIGSTOP) != 0) return;
+  const auto until = std::chrono::steady_clock::now() + kMostToStop;
   int status = 0;
-  while (waitpid(process_, &status, WUNTRACED) < 0 && errno == EINTR) {
+  pid_t changed = 0;
+  while ((changed = waitpid(process_, &status, WUNTRACED | WNOHANG)) == 0 || (changed < 0 && errno == EINTR)) {
+    if (std::chrono::steady_clock::now() > until) {
+      end();
+      return;
+    }
+    usleep(20);
   }
-  stopped_ = WIFSTOPPED(status);
+  stopped_ = changed == process_ && WIFSTOPPED(status);
   if (stopped_) return;
   status_ = status;
   process_ = -1;

@@ -12,6 +12,7 @@
 #include "harness/backends/isolation/messages.h"
 #include "harness/backends/isolation/shared_memory.h"
 #include "harness/backends/isolation/stranger.h"
+#include "harness/backends/isolation/worker_words.h"
 
 namespace attest {
 
@@ -19,7 +20,7 @@ class WorkerProcess {
  public:
   /// Starts this program as a worker for the backend `name`, of a plug-in where `plugin` is the path of one; with
   /// an empty name it only says which the plug-in has. Throws BackendUnavailable when there can be no process.
-  /// Of its other descriptors the worker has none of this process's but standard error.
+  /// Of its other descriptors the worker has none of this process's but standard error, and in a sandbox not that.
   WorkerProcess(const std::string& name, const Context& context, const IsolationOptions& options,
                 const std::string& plugin = "");
   /// Closes the socket, on which the worker ends, and ends a worker that doesn't notice. With this process it ends in
@@ -53,7 +54,7 @@ class WorkerProcess {
   const Moment& asked() const { return asked_; }
   const Moment& answered() const { return answered_; }
   /// Stops all its threads until send() has the next request for it. One that has ended stays ended; one that is still
-  /// stopped when this goes is ended.
+  /// stopped when this goes is ended, and one that can't be stopped is so at once.
   void stop();
 
   /// Ends the process. Returns its status, as of waitpid: how it had ended, if it already had.
@@ -74,6 +75,7 @@ class WorkerProcess {
 
   std::optional<SandboxOptions> wanted_;
   std::optional<ScratchFolder> scratch_;  ///< goes when the process has ended
+  WorkerWords words_;
   std::string sandbox_;
   SharedFile file_, inputs_;
   int socket_ = -1;

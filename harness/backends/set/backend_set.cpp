@@ -72,7 +72,7 @@ BackendSet::BackendSet(std::span<const BackendEntry> registry, const std::vector
     if (entry.make || !entry.plugin.empty()) {
       try {
         backends_.push_back(wants_process(isolation, entry.plugin) ? make_isolated(entry, context, *isolation)
-                                                           : make_here(entry, context));
+                                                                   : make_here(entry, context));
         made.emplace_back(entry.name);
         origins_.push_back({std::string(entry.name), std::string(entry.plugin), entry.make});
         continue;

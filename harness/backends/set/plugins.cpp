@@ -42,8 +42,14 @@ std::vector<std::string> names_in(const std::string& path, const IsolationOption
       fail(path, "loading it failed: " + (excess.empty() ? worker.text_of_end() : "killed: out of memory: " + excess));
     }
   }
-  if (!hello.contains("backends")) fail(path, hello.value("unavailable", "it gave no answer"));
-  return hello.at("backends").get<std::vector<std::string>>();
+  try {
+    if (hello.contains("unavailable"))
+      fail(path, read_message([&] { return hello.at("unavailable").get<std::string>(); }));
+    auto names = read_message([&] { return hello.at("backends").get<std::vector<std::string>>(); });
+    if (std::ranges::all_of(names, is_backend_name)) return names;
+  } catch (const BadMessage&) {  // told as no answer
+  }
+  fail(path, "it gave no answer");
 }
 
 }  // namespace

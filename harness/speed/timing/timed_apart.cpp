@@ -37,11 +37,7 @@ OneRequest one_request_of(const Backend& backend) {
 }
 
 TimedApart::TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch, OneRequest one_request)
-    : backend_(backend),
-      shared_(shared),
-      watch_(watch),
-      name_(backend.identity().name),
-      one_request_(one_request) {
+    : backend_(backend), shared_(shared), watch_(watch), name_(backend.identity().name), one_request_(one_request) {
   attempt([&] {
     const PreparedCase& as_written = shared_.as_written();
     const Answers answers = as_written.answers_of(backend_);
