@@ -96,7 +96,10 @@ int run_at_each_change(const std::vector<std::filesystem::path>& files, const st
     fmt::print("\nwaiting for a change of {} file{}; Ctrl-C ends\n", files.size(), files.size() == 1 ? "" : "s");
     std::fflush(stdout);
     const std::filesystem::path changed = next_change(files, before);
-    if (changed.empty()) return exit_code;
+    if (changed.empty()) {
+      interrupted = false;  // no results are missing
+      return exit_code;
+    }
     fmt::print("\n{:%H:%M:%S}: {} changed\n\n", fmt::localtime(std::time(nullptr)), printable_line(changed.string()));
     std::fflush(stdout);
   }

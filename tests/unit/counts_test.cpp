@@ -13,7 +13,7 @@ TEST(Counts, EveryVerdictIsAPassAFailureOrSkipped) {
     counts.add(verdict);
   }
   EXPECT_EQ(counts.pass, 1u);
-  EXPECT_EQ(counts.failures(), 4u);  // fail, suspect, crashed, timeout
+  EXPECT_EQ(counts.failures(), 5u);  // fail, flaky, suspect, crashed, timeout
   EXPECT_EQ(counts.skipped(), 2u);   // refused, inconclusive
   EXPECT_EQ(counts.passed(), 3u);    // pass, convention, weak
   EXPECT_EQ(counts.proved(), 2u);    // pass, convention

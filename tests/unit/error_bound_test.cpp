@@ -239,6 +239,37 @@ TEST(ErrorBound, OperandsBeyondTheirFormatProveNothing) {
   EXPECT_LT(bound_of(of_values, a).lse, kInfinity);
 }
 
+TEST(ErrorBound, NothingIsClaimedOfAnInfinityThatIsDividedIntoParts) {
+  Computed c("seq=1x2 dim=2 fill=constant(1) out=o,lse,raw,weights");
+  const auto bound = [&](Arithmetic a) { return first_row(c, {a, {}}).second; };
+  c.inputs.at(TensorId::v).set(0, 0, 1, 0, kInfinity);
+  Arithmetic a = plain_f32();
+  EXPECT_EQ(bound(a).output[0], 0);  // the data decide
+  a.value_operand = OperandFormat::bf16x3;
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+  EXPECT_LT(bound(a).output[1], kInfinity);
+  c.inputs.at(TensorId::v).set(0, 0, 1, 0, 1);
+  c.inputs.at(TensorId::k).set(0, 0, 1, 0, -kInfinity);
+  a = plain_f32();
+  EXPECT_LT(bound(a).output[0], kInfinity);
+  a.key_operand = OperandFormat::bf16x3;
+  const RowBound split = bound(a);
+  EXPECT_EQ(split.output[0], kInfinity);
+  EXPECT_EQ(split.lse, kInfinity);
+  EXPECT_EQ(split.raw[1], kInfinity);
+  EXPECT_EQ(split.weights[1], kInfinity);
+}
+
+TEST(ErrorBound, AScoreMayBeStoredBeforeItIsScaled) {
+  // 16 * 90 * 90 is 129,600, which f16 doesn't hold; a quarter of it is held.
+  const std::string line = "seq=1 dim=16 scale=0.25 fill=constant(90) out=o,raw";
+  Arithmetic a = plain_f32();
+  a.stored_scores = DType::f16;
+  a.score_stores = 1;
+  EXPECT_EQ(bound_of(line, a).raw[0], kInfinity);
+  EXPECT_LT(bound_of("seq=1 dim=16 scale=0.25 fill=constant(60) out=o,raw", a).raw[0], kInfinity);
+}
+
 TEST(ErrorBound, ScalesBehindTheProductsAreRoundings) {
   const std::string line = "seq=1 dim=1 scale=1 q.fill=constant(3) k.fill=constant(4) v.fill=constant(3) out=o,lse";
   const RowBound plain = bound_of(line, plain_f32());

@@ -103,6 +103,18 @@ TEST(WeightErrors, ArgumentsBeyondTheLargestNumberStayThere) {
   EXPECT_GE(bound_of(line, a).lse, 572 - 448 * 0.6932);
 }
 
+TEST(WeightErrors, AnApproximatedExpMayGiveMoreThanZeroOfMinusInfinity) {
+  // Scores of 0 and -inf: the weight of the second is as far from 0 as exp may be.
+  Computed c("seq=1x2 dim=1 scale=1 q.fill=constant(1) k.fill=constant(0) out=o,weights");
+  c.inputs.at(TensorId::k).set(0, 0, 1, 0, -kInfinity);
+  Arithmetic a = plain_f32();
+  a.exp_absolute = 0x1p-10;
+  EXPECT_GE(first_row(c, {a, {}}).second.weights[1], 0x1p-10);
+  EXPECT_GE(first_row(c, {a, {}}).second.output[0], 0x1p-11);  // of values that aren't equal
+  a.weights_from_lse = true;
+  EXPECT_GE(first_row(c, {a, {}}).second.weights[1], 0x1p-10);
+}
+
 TEST(WeightErrors, NothingIsClaimedOfASumThatMayBeZero) {
   const std::string line = "seq=1 dim=1 scale=1 v.fill=constant(1) q.fill=constant(-1) k.fill=constant(";
   Arithmetic a = plain_f32();

@@ -20,7 +20,7 @@ namespace attest {
 namespace {
 
 constexpr std::size_t kMostOfStranger = 64 << 10;
-/// How long the last words of a worker that has ended are waited for. Something that it left behind may keep the pipe.
+/// How long what a worker said at its end is waited for. Something that it left behind may keep the pipe.
 constexpr std::chrono::milliseconds kToEnd{200};
 
 /// A pipe or a terminal is opened anew for the worker: the flags of what is shared, such as O_NONBLOCK, would be this

@@ -40,6 +40,8 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   if (dynamic_eta > 0) largest_weight_in_steps = 2 * rounding_of(a.weight_operand, a.flush_to_zero).largest;
   score_products = products_of(a.query_operand, a.key_operand);
   value_products = products_of(a.value_operand, a.weight_operand);
+  splits_scores = products_of(a.query_operand, a.key_operand) > 1;
+  splits_values = value_products > 1;
   rounds_scores = steps_scores || query.u > 0 || key.u > 0 || p.prepares_operands();
   // A root of a sum of D squares, a division by it and a product; then two products and their sum.
   const double of_norm = p.norm ? gamma(static_cast<double>(p.key_dim) / 2 + 12) : 0;

@@ -156,6 +156,9 @@ bool operands_may_overflow(const Head& head, const Row& row, const BoundConstant
   for (std::size_t j = 0; j < row.seen.size() && !row.preparations.empty(); ++j) {
     if (row.seen[j] && may_overflow(head.key_cost(static_cast<std::int64_t>(j)), c)) return true;
   }
+  for (std::size_t j = 0; c.splits_scores && j < row.seen.size(); ++j) {
+    if (row.seen[j] && !std::isfinite(row.raw[j])) return true;
+  }
   // Factors of the scale that are data are multiplied in any order.
   const Call& call = head.call();
   return call.scales != Scales::none && row.scale.least < c.smallest_normal;
@@ -183,6 +186,13 @@ bool steps_prove_nothing(const Head& head, const Row& row, const std::vector<Sco
   return false;
 }
 
+bool step_may_overflow(const Row& row, std::size_t j, double raw_error, const BoundConstants& c) {
+  if (c.largest_step == kInfinity) return false;
+  // A score may be stored before it is scaled.
+  const double raw = std::fabs(row.raw[j]), unscaled = row.scale.least > 0 ? raw / row.scale.least : raw;
+  return (unscaled + raw_error / std::max(row.scale.least, 0x1p-100)) * row.code_scales.ratio() > c.largest_step;
+}
+
 bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores, const NonFiniteScores& special,
                          const BoundConstants& c) {
   if (special.hide_all || special.may_lose_infinity || std::isnan(row.max)) return true;
@@ -207,9 +217,8 @@ bool scores_may_overflow(const Row& row, const std::vector<ScoreErrors>& scores,
   if (c.largest_step == kInfinity) return false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j] || row.biased[j] == -kInfinity) continue;
-    // A score may be stored before it is scaled. With the error of its own stores the largest may pass the range, too.
-    const double raw = std::fabs(row.raw[j]), unscaled = row.scale.least > 0 ? raw / row.scale.least : raw;
-    if ((unscaled + raw_error / std::max(row.scale.least, 0x1p-100)) * ratio > c.largest_step) return true;
+    if (step_may_overflow(row, j, raw_error, c)) return true;
+    // With the error of its own stores the largest may pass the range, too.
     const ScoreErrors& errors = scores[j];
     const bool heaviest = row.biased[j] == row.max;
     if (heaviest && std::fabs(row.biased[j]) + errors.biased > c.largest_step) return true;

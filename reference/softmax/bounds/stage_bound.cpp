@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/softmax/bounds/row_scores.h"
 #include "reference/softmax/bounds/sum_bound.h"
 
 namespace attest {
@@ -11,7 +12,7 @@ double weight_from_lse(const Row& row, double ratio, std::size_t j, double score
                        const BoundConstants& c) {
   const double own = c.arithmetic.base2 || c.arithmetic.fused_log2e ? 3 : 1;  // lse is brought into units of log 2
   const double below = row.lse - row.biased[j];
-  if (below == kInfinity) return c.eta;  // exp(-inf) is 0
+  if (below == kInfinity) return c.eta + c.arithmetic.exp_absolute;  // exp(-inf) is 0
   const double frame = own > 1 ? 2 * c.u * (std::fabs(row.lse) + lse_error) : 0;
   double exponent = score_error + lse_error + own * (c.u * below + c.u * (score_error + lse_error)) + frame + c.e_exp;
   if (c.u_argument > 0) {
@@ -45,13 +46,13 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
     // Where an operand may become an infinity, no class of theirs does.
-    const bool held = c.hold_codes(row) && (!c.rounds_scores || scores[j].raw < kInfinity);
+    const bool held = c.hold_codes(row) && !c.splits_scores && (!c.rounds_scores || scores[j].raw < kInfinity);
     const bool decided = held && row.seen[j] && special.decides(j),
                capped = decided && (!c.softcap || std::isnan(row.capped[j]));
     bound.raw[j] = by_class(decided && !c.removes_mean);
     bound.capped[j] = bound.biased[j] = by_class(capped);
-    bound.weights[j] = by_class(row.seen[j] && special.weight_is_nan(row, j));
-    if (row.abs_products[j] <= c.half_range && std::fabs(row.raw[j]) <= c.largest_step) {
+    bound.weights[j] = by_class(row.seen[j] && !c.splits_scores && special.weight_is_nan(row, j));
+    if (row.abs_products[j] <= c.half_range && !step_may_overflow(row, j, scores[j].raw, c)) {
       const ScoreErrors& errors = scores[j];
       bound.raw[j] = c.storing_raw.bound(std::fabs(row.raw[j]), errors.raw);
       bound.capped[j] = c.storing_capped.bound(std::fabs(row.capped[j]), errors.capped);

@@ -101,7 +101,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
   for (std::size_t j = 0; j < t.size(); ++j) {
     if (!row.seen[j]) continue;
     t[j] = weight_error(row.biased[j], sums.shares[j], t[j]);
-    if (of_exp + of_storage > 0 && row.biased[j] != -kInfinity) t[j] += of_exp + of_storage;
+    t[j] += of_exp;  // of exp(-inf), too: arguments may be limited
+    if (of_storage > 0 && row.biased[j] != -kInfinity) t[j] += of_storage;
     errors.sum += t[j];
   }
   if (c.dynamic_eta > 0) {
