@@ -107,6 +107,14 @@ constexpr double dynamic_eta(const Rounding& a) {
   return own.eta / own.largest;
 }
 
+constexpr bool is_integer(OperandFormat format) {
+  return format == OperandFormat::int8 || format == OperandFormat::u8 || format == OperandFormat::int4;
+}
+
+/// Whether infinities and NaN stay what they are. In 8 bits they may become the largest number or a zero, and of an
+/// infinity in two parts the second is NaN.
+constexpr bool keeps_non_finite(OperandFormat format) { return format <= OperandFormat::f16; }
+
 /// How many products stand for one of two operands.
 constexpr double products_of(OperandFormat x, OperandFormat y) {
   return x == OperandFormat::bf16x3 || y == OperandFormat::bf16x3 ? 3 : 1;

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <stdexcept>
+
+#include "harness/backends/isolation/arithmetic_json.h"
 #include "harness/cases/case.h"
 #include "harness/probe/probe.h"
 #include "harness/verdict/prepared_case.h"
@@ -28,6 +32,20 @@ Accusations accuse(const Emulated& emulated, const std::string& line, bool probe
     for (std::string& sentence : accused_by_probes(emulated)) found.list.push_back(std::move(sentence));
   }
   return found;
+}
+
+Emulated emulated_from(const std::string& text) {
+  const std::size_t open = text.find('{'), close = text.rfind('}'), seed = text.rfind(" seed ");
+  const auto behaviour =
+      open == std::string::npos || open == 0 ? std::nullopt : value_named<Behaviour>(text.substr(0, open - 1));
+  if (!behaviour || close == std::string::npos || seed == std::string::npos)
+    throw std::invalid_argument("no declaration: " + text);
+  Emulated emulated;
+  emulated.does = emulated.says = nlohmann::json::parse(text.substr(open, close + 1 - open)).get<Arithmetic>();
+  emulated.behaviour = *behaviour;
+  emulated.clamped_exp = text.find(" clamped", close) != std::string::npos;
+  emulated.seed = std::stoull(text.substr(seed + 6));
+  return emulated;
 }
 
 std::vector<std::string> accused_by_probes(const Emulated& emulated) {

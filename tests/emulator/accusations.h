@@ -27,6 +27,10 @@ struct Accusations {
 /// his are not. Nor is he probed at the limit, where numbers are of no type.
 Accusations accuse(const Emulated& emulated, const std::string& line, bool probe);
 
+/// The declaration that an accusation names, from its last line: "adversary {...} clamped seed 7". Throws
+/// std::invalid_argument.
+Emulated emulated_from(const std::string& text);
+
 /// Probes alone.
 std::vector<std::string> accused_by_probes(const Emulated& emulated);
 

@@ -260,6 +260,34 @@ TEST(ErrorBound, NothingIsClaimedOfAnInfinityThatIsDividedIntoParts) {
   EXPECT_EQ(split.weights[1], kInfinity);
 }
 
+TEST(ErrorBound, NothingIsClaimedOfNaNInAFormatThatHasNone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Computed c("seq=1x2 dim=1 fill=constant(1) out=o,lse");
+  c.inputs.at(TensorId::k).set(0, 0, 1, 0, nan);
+  const auto bound = [&](Arithmetic a) { return first_row(c, {a, {}}).second; };
+  Arithmetic a = plain_f32();
+  EXPECT_EQ(bound(a).output[0], 0);  // NaN, whatever the arithmetic
+  a.weight_operand = OperandFormat::e4m3;
+  EXPECT_EQ(bound(a).output[0], 0);
+  a.weight_rounding.step = 0;  // of a group's largest number, which may leave NaN out
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+  a.weight_rounding.step = 1;
+  a.weight_operand = OperandFormat::e2m1;
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+  EXPECT_EQ(bound(a).lse, 0);
+  a.sum_of_stored = true;
+  EXPECT_EQ(bound(a).lse, kInfinity);
+  a = plain_f32();
+  a.key_operand = OperandFormat::e5m2;
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+  c.inputs.at(TensorId::k).set(0, 0, 1, 0, 1);
+  c.inputs.at(TensorId::v).set(0, 0, 1, 0, kInfinity);
+  a = plain_f32();
+  EXPECT_EQ(bound(a).output[0], 0);
+  a.value_operand = OperandFormat::e4m3;  // 448
+  EXPECT_EQ(bound(a).output[0], kInfinity);
+}
+
 TEST(ErrorBound, AScoreMayBeStoredBeforeItIsScaled) {
   // 16 * 90 * 90 is 129,600, which f16 doesn't hold; a quarter of it is held.
   const std::string line = "seq=1 dim=16 scale=0.25 fill=constant(90) out=o,raw";

@@ -40,8 +40,10 @@ BoundConstants::BoundConstants(const Call& p, const Producer& producer) : arithm
   if (dynamic_eta > 0) largest_weight_in_steps = 2 * rounding_of(a.weight_operand, a.flush_to_zero).largest;
   score_products = products_of(a.query_operand, a.key_operand);
   value_products = products_of(a.value_operand, a.weight_operand);
-  splits_scores = products_of(a.query_operand, a.key_operand) > 1;
-  splits_values = value_products > 1;
+  loses_scores = !keeps_non_finite(a.query_operand) || !keeps_non_finite(a.key_operand);
+  loses_values = !keeps_non_finite(a.value_operand) || value_products > 1;
+  const bool has_nan = a.weight_operand != OperandFormat::e2m1 && !is_integer(a.weight_operand);
+  loses_weights = !has_nan || (a.weight_operand != OperandFormat::exact && a.weight_rounding.step == 0);
   rounds_scores = steps_scores || query.u > 0 || key.u > 0 || p.prepares_operands();
   // A root of a sum of D squares, a division by it and a product; then two products and their sum.
   const double of_norm = p.norm ? gamma(static_cast<double>(p.key_dim) / 2 + 12) : 0;

@@ -57,8 +57,8 @@ struct BoundConstants {
   double of_cap = 0;          ///< relative, of the cap's own roundings
   bool unscaled_cap = false;  ///< the cap stands before the scale
   double smallest_normal = 0;
-  /// Operands are divided into two parts, the second of which is NaN of an infinity: of Q*K, and of P*V.
-  bool splits_scores = false, splits_values = false;
+  /// Whether infinities and NaN of q and k, of v, and of weights may become others on their way into a product.
+  bool loses_scores = false, loses_values = false, loses_weights = false;
   bool scales_codes = false;   ///< of q, k or v, which are stored in 8 bits
   double value_roundings = 0;  ///< of a value, or of what it becomes, by its scale
   bool wants_scores = false, has_sinks = false;

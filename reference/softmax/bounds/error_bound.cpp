@@ -100,11 +100,12 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     bound.max = kInfinity;  // kernels differ in whether it sees NaN
     // NaN whatever the arithmetic: the class decides. But under no maximum +inf is a weight, and numbers over it are 0.
+    if (c.loses_weights && a.sum_of_stored) bound.lse = bound.sum = kInfinity;
     bool undefined = false;
     for (std::size_t j = 0; j < row.seen.size(); ++j)
       undefined = undefined || (row.seen[j] && std::isnan(row.biased[j]));
-    // Weights of NaN that dropout leaves out altogether may be zeros.
-    if (all_dropped(row)) bound.output.assign(row.output.size(), kInfinity);
+    // Weights of NaN that dropout leaves out altogether may be zeros, and those of few bits any number.
+    if (all_dropped(row) || c.loses_weights) bound.output.assign(row.output.size(), kInfinity);
     if (a.no_maximum && !undefined) {
       bound.lse = bound.sum = kInfinity;
       bound.output.assign(row.output.size(), kInfinity);

@@ -135,7 +135,8 @@ PairFactor RowGradientDeviation::raw_factor(std::size_t m, double of_weight, con
     slope = 1 - square(tanh);
     const double of_tanh =
         square(slope / *call.softcap) * (score_variance(call, row_, pair.score, a).raw + square(row_.raw[j])) +
-        (square(2 * a.tanh_ulps) + 3) * square(tanh);
+        (square(2 * a.tanh_ulps) + 3) * square(tanh) +
+        variance_of_stores(call, row_.capped[j], a) / square(*call.softcap);
     x.own = square(slope) * x.own + square(score) * (4 * square(tanh) * of_tanh + 4);
   }
   x.value = score * slope;

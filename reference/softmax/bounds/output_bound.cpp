@@ -81,7 +81,7 @@ void bound_output(const Head& head, const Row& row, const RowSums& of_row, const
           -c.largest_score * (1 + c.u / 2),
           4 * std::max({c.eta, c.eta_weights, c.dynamic_eta}) * c.lag * scales.ratio() / std::min(1.0, sum.size),
           weights.of_weight, a.key_block, c.parts > 0};
-      const bool by_class = !value_overflows && !c.steps_values && !c.splits_values &&
+      const bool by_class = !value_overflows && !c.steps_values && !c.loses_values &&
                             decides_output(head, row, column, c.largest_value_sum / scales.ratio(), range);
       bound.output[column] = by_class ? 0 : kInfinity;
       continue;

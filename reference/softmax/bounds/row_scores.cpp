@@ -156,7 +156,7 @@ bool operands_may_overflow(const Head& head, const Row& row, const BoundConstant
   for (std::size_t j = 0; j < row.seen.size() && !row.preparations.empty(); ++j) {
     if (row.seen[j] && may_overflow(head.key_cost(static_cast<std::int64_t>(j)), c)) return true;
   }
-  for (std::size_t j = 0; c.splits_scores && j < row.seen.size(); ++j) {
+  for (std::size_t j = 0; c.loses_scores && j < row.seen.size(); ++j) {
     if (row.seen[j] && !std::isfinite(row.raw[j])) return true;
   }
   // Factors of the scale that are data are multiplied in any order.

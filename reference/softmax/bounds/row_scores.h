@@ -24,8 +24,8 @@ bool steps_prove_nothing(const Head& head, const Row& row, const std::vector<Sco
 /// Of every key that row i sees, and of the others where the call asks for scores; else those are 0.
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c);
 
-/// Whether a row that is normalised or rotated, or the product of its scales, may leave the range on the way, or an
-/// infinity be divided into parts: such a row proves nothing, not even where the data decide the class of a result.
+/// Whether a row that is normalised or rotated, or the product of its scales, may leave the range on the way, or what
+/// isn't finite become another number: such a row proves nothing, not even where the data decide the class of a result.
 bool operands_may_overflow(const Head& head, const Row& row, const BoundConstants& c);
 
 /// Whether what is stored on the way to a raw score, which may be off by `raw_error`, may become an infinity.

@@ -37,14 +37,16 @@ ScoreVariance score_variance(const Call& p, const Row& row, const ScoreSpread& s
   if (spread.additive != 0) variance += biased * biased;
   if (spread.alibi != 0) variance += square(std::fabs(capped) + added) + square(spread.alibi);
   if (a.base2) variance += 2 * added * added;
-  if (narrower(a.stored_scores, a.accumulator)) {
-    const double u = unit_roundoff(a.accumulator);
-    variance += a.score_stores * square(unit_roundoff(a.stored_scores) / u) * std::max(square(capped), square(biased));
-    // Scores so small that their type holds few bits of them.
-    const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
-    variance += a.score_stores * square(eta / u);
-  }
+  variance += variance_of_stores(p, std::max(std::fabs(capped), std::fabs(biased)), a);
   return {of_raw, variance};
+}
+
+double variance_of_stores(const Call& p, double score, const Arithmetic& a) {
+  if (!narrower(a.stored_scores, a.accumulator)) return 0;
+  const double u = unit_roundoff(a.accumulator);
+  // Of scores so small that their type holds few bits of them.
+  const double eta = std::max(1.0, std::fabs(p.scale_value())) * underflow_unit(a.stored_scores, a.flush_to_zero);
+  return a.score_stores * (square(unit_roundoff(a.stored_scores) / u * score) + square(eta / u));
 }
 
 }  // namespace attest

@@ -30,4 +30,7 @@ struct ScoreVariance {
 };
 ScoreVariance score_variance(const Call& call, const Row& row, const ScoreSpread& spread, const Arithmetic& arithmetic);
 
+/// What stores of a score of this size in a narrower type add.
+double variance_of_stores(const Call& call, double score, const Arithmetic& arithmetic);
+
 }  // namespace attest

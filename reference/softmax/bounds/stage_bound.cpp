@@ -46,12 +46,12 @@ void bound_stages(const Row& row, const std::vector<ScoreErrors>& scores, const 
     // Visible data that aren't finite decide the class; at a hidden key nothing is promised about the score.
     const auto by_class = [](bool decided) { return decided ? 0 : kInfinity; };
     // Where an operand may become an infinity, no class of theirs does.
-    const bool held = c.hold_codes(row) && !c.splits_scores && (!c.rounds_scores || scores[j].raw < kInfinity);
+    const bool held = c.hold_codes(row) && !c.loses_scores && (!c.rounds_scores || scores[j].raw < kInfinity);
     const bool decided = held && row.seen[j] && special.decides(j),
                capped = decided && (!c.softcap || std::isnan(row.capped[j]));
     bound.raw[j] = by_class(decided && !c.removes_mean);
     bound.capped[j] = bound.biased[j] = by_class(capped);
-    bound.weights[j] = by_class(row.seen[j] && !c.splits_scores && special.weight_is_nan(row, j));
+    bound.weights[j] = by_class(row.seen[j] && !c.loses_scores && special.weight_is_nan(row, j));
     if (row.abs_products[j] <= c.half_range && !step_may_overflow(row, j, scores[j].raw, c)) {
       const ScoreErrors& errors = scores[j];
       bound.raw[j] = c.storing_raw.bound(std::fabs(row.raw[j]), errors.raw);

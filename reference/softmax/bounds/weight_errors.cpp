@@ -39,14 +39,10 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
     t[j] = scores[j].biased;
     errors.largest_score = std::max(errors.largest_score, t[j]);
     errors.reference_point = std::max(errors.reference_point, t[j] - (row.max - row.biased[j]));
-    errors.highest = std::max(errors.highest, row.biased[j] + t[j]);
-    errors.surest = std::max(errors.surest, row.biased[j] - t[j]);
   }
   const bool has_sink = row.sink != -kInfinity;
   const double sink_error = has_sink && a.base2 ? c.gamma(2) * std::fabs(row.sink) : 0;
   if (has_sink) errors.reference_point = std::max(errors.reference_point, sink_error - (row.max - row.sink));
-  if (has_sink) errors.highest = std::max(errors.highest, row.sink + sink_error);
-  if (has_sink) errors.surest = std::max(errors.surest, row.sink - sink_error);
   errors.of_maximum = errors.reference_point;
   if (a.no_maximum) errors.reference_point = 0;
 
@@ -95,6 +91,8 @@ WeightErrors weight_errors(const Row& row, const RowSums& sums, const std::vecto
           c.u * (1 + std::fabs(score) + errors.shift + below_max + 2 * c.log_factor) + c.u_argument * c.log_factor;
     }
     errors.largest_exponent = std::max(errors.largest_exponent, exponent);
+    errors.highest = std::max(errors.highest, score + exponent);
+    errors.surest = std::max(errors.surest, score - exponent);
     // The second form lets huge finite masks vanish instead of overflowing.
     return sums.ratio * (exponent < 1 ? share * std::expm1(exponent) : std::exp(score - row.lse + exponent) - share);
   };

@@ -20,8 +20,8 @@ struct WeightErrors {
   double of_maximum = 0;           ///< by how much the computed maximum may be off
   double reference_point = 0;      ///< E*: the same of what is subtracted from the scores
   double largest_score = 0;        ///< max E_j
-  double highest = -kInfinity;     ///< max s_j + E_j: what the computed maximum is at most
-  double surest = -kInfinity;      ///< max s_j - E_j: and at least
+  double highest = -kInfinity;     ///< max s_j + t_j: of the largest exp(s_j) the logarithm, at most
+  double surest = -kInfinity;      ///< max s_j - t_j: and at least
   double shift = 0;                ///< by how much scores may lie elsewhere: RowShift
 };
 
