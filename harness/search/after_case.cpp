@@ -136,8 +136,11 @@ void find_origin(Verdict& verdict, const PreparedCase& prepared, std::span<const
   if (alone.wrong == alone.runs) return;
   const std::string reason = verdict.reason;
   if (alone.wrong > 0) {
-    verdict.status = Status::flaky;
-    verdict.cause = {Cause::not_every_time};
+    // A crash is one, however seldom; so is a hang.
+    if (verdict.status != Status::crashed && verdict.status != Status::timeout) {
+      verdict.status = Status::flaky;
+      verdict.cause = {Cause::not_every_time};
+    }
     verdict.repeats = {alone.wrong + 1, alone.runs + 1};
     verdict.reason = verdict.repeats->text() + " of this case, each by itself: " + reason;
     return;

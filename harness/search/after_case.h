@@ -40,8 +40,9 @@ struct OriginSearch {
   double seconds = 5;  ///< until the one earlier case must be found
 };
 
-/// Runs a failure again, by itself, in a fresh backend each time. What is right in some of these runs is flaky, with
-/// Cause::not_every_time and how many runs were wrong, the failure among them. What is right in all gets the cause
+/// Runs a failure again, by itself, in a fresh backend each time. What is right in some of these runs tells how many
+/// were wrong, the failure among them (Verdict::repeats); unless it crashed or hung it is flaky, with
+/// Cause::not_every_time. What is right in all gets the cause
 /// Cause::after_another_case, the one earlier case after which it is wrong again (Verdict::after), and a command with
 /// both; where no single one is found, Cause::fresh_worker_only. What is wrong in all stays as it is.
 void find_origin(Verdict& verdict, const PreparedCase& prepared, std::span<const Case* const> earlier,

@@ -86,7 +86,7 @@ struct Verdict {
   std::string after;                    ///< the earlier case that makes this one wrong: its line, or its file
   std::vector<std::string> not_needed;  ///< of a smallest case: options of the failing one that it lacks
   std::string steps;                    ///< of three plans, among which the result is wrong (plan_life.h)
-  std::optional<Repeats> repeats;       ///< of a flaky one
+  std::optional<Repeats> repeats;       ///< where it was wrong in some runs of the same alone
   std::string waiver;                   ///< why a suspect result counts as no failure
   std::optional<double> error_over_bound;
   std::optional<double> error_over_sigma;  ///< largest error of the sampled outputs in standard deviations

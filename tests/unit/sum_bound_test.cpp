@@ -74,6 +74,16 @@ TEST(SumBound, WhatUnderflowsIsDividedByTheLeastThatTheSumMayBe) {
     EXPECT_GE(first_bound(line, a), 1.6 * of_exact_scores) << no_maximum;
     EXPECT_LE(first_bound(line, a), 3 * of_exact_scores) << no_maximum;
   }
+  // A weight of exp(-9) loses a tenth of itself in f16, and more where its score was off by a nat.
+  Arithmetic a = plain_f32();
+  a.no_maximum = true;
+  a.stored_weights = DType::f16;
+  a.flush_to_zero = true;
+  const std::string line = "seq=1 dim=1 scale=9 k.fill=constant(-1) q.fill=constant(1) v.fill=constant(1)";
+  const double of_exact_scores = first_bound(line, a);
+  EXPECT_LT(of_exact_scores, 1);
+  a.query_operand = OperandFormat::e5m2;
+  EXPECT_GE(first_bound(line, a), 1.5 * of_exact_scores);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ double error_of_log_sum(const WeightErrors& weights, double n, const ComputedSum
 double least_of_weights(const Row& row, const WeightErrors& weights, double size, const BoundConstants& c) {
   const Arithmetic& a = c.arithmetic;
   // Where nothing coarse happens, what is divided by the sum is so small that the sum's last digits don't matter.
-  if (!c.narrows_weights && c.exp_absolute == 0 && !c.own_sums) return size;
+  const bool coarse_scores = c.rounds_scores || c.u_argument > 0 || c.u_scores > 0;
+  if (!c.narrows_weights && c.exp_absolute == 0 && !c.own_sums && !coarse_scores) return size;
   double of_all = 0;
   if (c.parts == 0) {
     const double under_maximum = size * std::exp(-weights.reference_point);
