@@ -128,6 +128,7 @@ def fused(folder, names, given, **attributes):
         ("q k v", {}, dict(scale=0.25), "scale=0.25"),
         ("q k v visible", dict(visible=RANDOM.random((5, 9)) < 0.7), {}, ""),
         ("q k v m", dict(m=normal(2, 1, 5, 7)), {}, ""),  # the last keys are hidden
+        ("q k v visible", dict(visible=np.ones((5, 1), bool)), {}, ""),  # all but the first key are
         ("q k v - - - n", dict(n=np.array([9, 6])), dict(is_causal=1), "causal align=bottom-right lengths=9,6"),
         ("q k v - - - n", dict(n=np.array([9, 6])), {}, "lengths=9,6"),
         ("q k v - pk pv", dict(pk=normal(2, 2, 4, 8), pv=normal(2, 2, 4, 6)), dict(is_causal=1), "causal"),

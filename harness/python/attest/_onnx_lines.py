@@ -121,7 +121,8 @@ class Reader:
             total = keys + (past[2] if past else 0)
             words += " causal" + (" align=top-left" if not past and queries != total else "")
         if graph.given(node, 3):
-            words += " " + self._mask_of(graph.given(node, 3), (batch, heads, queries, keys + (past[2] if past else 0)))
+            scores = (batch, heads, queries, keys + (past[2] if past else 0))
+            words += " " + self._mask(self._mask_named(graph.given(node, 3)), scores, of_first_keys=True)
         if graph.given(node, 6):
             self.suite.note("nonpad_kv_seqlen is data: lines have full lengths")
         cap = graph.attribute(node, "softcap", 0.0)
@@ -271,10 +272,14 @@ class Reader:
         return q[0] * q[1], q[2], k[2]
 
     def _mask_of(self, name: str, scores: Shape) -> str:
-        return self._mask(Mask(name, additive=self.graph.types.get(name) != "BOOL"), scores)
+        return self._mask(self._mask_named(name), scores)
 
-    def _mask(self, mask: Mask, scores: Shape) -> str:
-        """Words of a mask whose numbers are data: its shape is the model's, what it holds is drawn."""
+    def _mask_named(self, name: str) -> Mask:
+        return Mask(name, additive=self.graph.types.get(name) != "BOOL")
+
+    def _mask(self, mask: Mask, scores: Shape, of_first_keys: bool = False) -> str:
+        """Words of a mask whose numbers are data: its shape is the model's, what it holds is drawn. `of_first_keys`: one
+        with a shorter last axis hides the other keys."""
         shape = self.graph.shape(mask.name)
         if shape is None or len(shape) > 4:
             raise NotRead(f"the shape of its mask {mask.name} isn't known")
@@ -282,6 +287,8 @@ class Reader:
         if len(shape) == 3 and scores[1] == 1:
             shape = (shape[0], 1, *shape[1:])  # of a model whose batches and heads are one axis
         shape = (1,) * (4 - len(shape)) + shape
+        if of_first_keys and shape[3] < scores[3]:
+            shape = (*shape[:3], scores[3])
         axes = "".join(letter if size > 1 else "1" for letter, size in zip("BHQK", shape))
         if any(size not in (1, whole) for size, whole in zip(shape, full)):
             raise NotRead(f"its mask has shape {shape} for scores {scores}")

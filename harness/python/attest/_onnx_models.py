@@ -16,7 +16,7 @@ import numpy as np
 from attest import _attest
 from attest._onnx_graph import onnx_package
 from attest._onnx_node import INPUTS, LACKS, MODES, TAKES, Node, node_of, side_by_side, unsaid
-from attest._options import OPTIONS
+from attest._options import OPTIONS, TYPES
 from attest._request import Request
 from attest._tensor_file import Tensor, read_tensors, tensor_of
 
@@ -35,6 +35,10 @@ _BY_VALUE = (
     "scale", "causal", "align", "window", "prefix", "key_lengths", "query_lengths", "segments", "block_size", "softcap",
 )  # fmt: skip
 _TYPES = {"F64": "DOUBLE", "F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16", "BOOL": "BOOL", "I64": "INT64"}
+
+
+#: Features of calls that models have: tensors are dense here, however they lie in the case.
+_TAKES = TAKES | {*TYPES, "strides of other tensors"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -182,7 +186,7 @@ def model_of(bundle: str, one: BundleCase, opset: int) -> Model:
 
 
 def _check_features(call: Any) -> None:
-    strange = next((word for word in call.features if word not in TAKES | {"strides of other tensors"}), None)
+    strange = next((word for word in call.features if word not in _TAKES), None)
     if strange is not None:
         raise NotSaid(f"{strange}: {LACKS.get(strange, 'Attention has no input, output or attribute for it')}")
     if reason := unsaid(call):

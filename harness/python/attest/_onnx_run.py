@@ -165,7 +165,7 @@ def _of_node(graph: Graph, reader: Reader, node: Any) -> _Call:
     def arrange(values: dict[str, Any]) -> dict[str, Any]:
         if "mask" in values:
             mask = values["mask"]
-            hidden = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1] if mask.shape[-1] > 1 else 0)]
+            hidden = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])]  # it is of the first keys
             mask = np.pad(mask, hidden, constant_values=False if mask.dtype == bool else mask.dtype.type(-np.inf))
             values["mask"] = _of_four_axes(mask)
         return values
