@@ -84,7 +84,7 @@ class Request:
         """Whether that is all beside q, k and v: many libraries have a way of its own for it, and only for it."""
         return self.causal_alone() and self.mask is None and not self.adds
 
-    def visible(self) -> Optional[np.ndarray]:
+    def visible(self) -> Any:
         """All that hides but the bias: True where a query sees a key, B,H,L,S or 1; None where all is seen."""
         if not (self.causal or self.hides_by_position):
             return None if self.mask is None else compact(self.mask)
@@ -104,7 +104,7 @@ class Request:
             seen = seen & self._blocks()
         return seen if self.mask is None else seen & np.asarray(self.mask)
 
-    def alibi(self) -> Optional[np.ndarray]:
+    def alibi(self) -> Any:
         """What ALiBi adds, float64, B,H,L,S."""
         if self.alibi_slopes is None:
             return None
@@ -116,7 +116,7 @@ class Request:
         """Whether anything is added to scores."""
         return self.bias is not None or self.alibi_slopes is not None
 
-    def bias_with(self, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:
+    def bias_with(self, visible: Any, dtype: Any) -> Any:
         """All that is added, with -inf where `visible` is False, as `dtype`; None where nothing is added."""
         if not self.adds:
             return None
@@ -128,7 +128,7 @@ class Request:
             total = total + alibi
         return (total if visible is None else np.where(visible, total, -np.inf)).astype(dtype)
 
-    def one_mask(self, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:
+    def one_mask(self, visible: Any, dtype: Any) -> Any:
         """For a library with one mask: what is added and what hides as `dtype`, or `visible` where nothing is added."""
         return self.bias_with(visible, dtype) if self.adds else visible
 
@@ -141,7 +141,7 @@ class Request:
     def _counts(self, lengths: Lengths, full: int) -> np.ndarray:
         return np.full(1, full) if lengths is None else np.asarray(lengths)
 
-    def _keys_beyond_diagonal(self) -> np.ndarray:
+    def _keys_beyond_diagonal(self) -> Any:
         """How far right of the query's diagonal a key lies, B or 1,1,L,S."""
         if self.segments is not None:
             places = _places(self.segments[0])
@@ -177,7 +177,7 @@ class Request:
         return wide[:, :, : self.queries, : self.keys]
 
 
-def compact(array: Any) -> np.ndarray:
+def compact(array: Any) -> Any:
     """The array with length 1 along the axes that repeat it, as its owner stored it."""
     array = np.asarray(array)
     return array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)]
