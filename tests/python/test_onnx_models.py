@@ -31,6 +31,8 @@ LINES = [
     "batch=2 heads=4/2 seq=6 dim=4 layout=bld causal",
     "heads=2 seq=5x6 dim=4 out=o,weights layout=blhd",
     "heads=2 seq=5x6 dim=4 out=o,biased softcap=3 mask=add:11QK:neginf(0.2)",
+    "heads=2 seq=5x6 dim=4 out=weights",
+    "heads=2 seq=3x9 dim=4 causal past=6 out=o,capped softcap=3",
     "dtype=f64 heads=2 seq=5x6 dim=4 causal align=top-left",
     "dtype=f16 heads=2 seq=5x7 dim=4",
     "dtype=f16 heads=4/2 seq=6 dim=4 causal softcap=3 mask=add:11QK:normal",

@@ -234,14 +234,17 @@ def _with_data(
                 tensor = Tensor(tensor.kind, (batch, rows, heads * dim), tensor.data)
         elif ours in ("present_k", "present_v"):  # of a node with a cache, whether the case asks for it or not
             tensor = tensor_of(np.concatenate([seen["past" + ours[-2:]], seen[ours[-1]]], 2))
+        elif ours == "o":  # the node has it, but the case does not ask for it
+            continue
         else:
             raise KeyError("expected." + ours)
         outputs[ours] = tensor
     inputs = {_NAMES[name]: tensor_of(array) for name, array in node.inputs.items()}
     given = [_NAMES[name] if name in node.inputs else "" for name in INPUTS]
-    made = [*outputs] if node.with_present or len(outputs) == 1 else ["o", "", "", stages[0]]
-    while not given[-1]:
-        given.pop()
+    made = ["o", *(["present_k", "present_v"] if node.with_present else ["", ""]), *stages]
+    for names in (given, made):
+        while not names[-1]:
+            names.pop()
     inputs = {name: inputs[name] for name in given if name}
     return Model(node.opset, node.attributes, tuple(given), tuple(made), inputs, outputs)
 
