@@ -48,6 +48,19 @@ def saved(folder, nodes, given, constants=(), outputs=("o",), opset=24):
     return model
 
 
+def computed(model, names, given):
+    """These tensors, computed by what runs the model there, too: other libraries sum in another order."""
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    try:
+        import onnxruntime
+    except ImportError:
+        return ReferenceEvaluator(model).run(names, given)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(names, given)
+
+
 def node(kind, inputs, outputs, **attributes):
     """A name of "-" is an input that is left out."""
     names = [("" if name == "-" else name) for name in inputs.split()]
@@ -76,8 +89,7 @@ def two_layers(folder):
     given = {"x": normal(2, 6, 32), "m": np.where(RANDOM.random((2, 1, 1, 6)) < 0.7, 0, -1e4).astype(np.float32)}
     model = saved(folder, nodes, given, constants)
     names = ["q1", "k1", "v1", "q2s", "k2", "v2"]
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    return given, dict(zip(names, ReferenceEvaluator(model).run(names, given)))
+    return given, dict(zip(names, computed(model, names, given)))
 
 
 @pytest.mark.parametrize("data", ["data", "data.npz"])
@@ -102,15 +114,14 @@ def test_what_is_judged_is_what_the_model_computes(tmp_path):
     given, _ = two_layers(tmp_path)
     assert imported("model.onnx", "--run", "data", "--out", "captured", folder=tmp_path)[0] == 0
     model = onnx.load(str(tmp_path / "model.onnx"))
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in ("a", "p"))
-    a, p = ReferenceEvaluator(model).run(["a", "p"], given)
+    a, p = computed(model, ["a", "p"], given)
     by_layer = {"Attention": a.reshape(2, 6, 4, 8).swapaxes(1, 2), "Softmax": p}
     for path in sorted((tmp_path / "captured").iterdir()):
-        computed = next(one for name, one in by_layer.items() if name in path.name)
+        result = next(one for name, one in by_layer.items() if name in path.name)
         for factor, status in ((1, "pass"), (1.001, "fail")):
 
             def attention(q, k, v, *, scale=None, causal=False, softcap=None, bias=None, align=None):
-                return (computed * np.float32(factor)).astype(q.dtype)
+                return (result * np.float32(factor)).astype(q.dtype)
 
             results = attest.check(attention, str(path), once=True, arithmetic={"scale": "split_root"})
             assert results[0].status == status, str(results)
@@ -140,14 +151,62 @@ def test_inputs_of_the_operator(tmp_path, names, more, attributes, options):
     code, text, error = imported("model.onnx", "--run", "data", "--out", "x", folder=tmp_path)
     file = "x/000_one.safetensors"
     assert (code, text) == (0, f"{file}: one{': ' if options else ''}{options}\n"), error
-    computed = ReferenceEvaluator(model).run(None, given)[0]
+    result = ReferenceEvaluator(model).run(None, given)[0]
 
     def attention(q, k, v, *, scale=None, causal=False, align=None, mask=None, bias=None, key_lengths=None,
                   past_k=None, past_v=None):  # fmt: skip
-        return computed.astype(q.dtype)
+        return result.astype(q.dtype)
 
     results = attest.check(attention, str(tmp_path / file), once=True, arithmetic={"scale": "split_root"})
     assert results[0].status == "pass", str(results)
+
+
+@pytest.mark.parametrize(
+    "q, k, between, more, options",
+    [
+        ([2, 4, 5, 8], [2, 4, 9, 8], [node("Where", "visible p low", "s")],
+         dict(visible=RANDOM.random((2, 1, 5, 9)) < 0.7, low=np.float32(-1e9)), "scale=1"),
+        ([2, 4, 5, 8], [2, 4, 9, 8], [node("Where", "visible low p", "s")],  # true hides
+         dict(visible=RANDOM.random((5, 9)) < 0.3, low=np.float32(-np.inf)), "scale=1"),
+        ([2, 4, 5, 8], [2, 1, 9, 8], [node("Mul", "p c", "s")], dict(c=np.float32(0.5)), "scale=0.5"),
+        ([2, 4, 5, 8], [2, 4, 9, 8], [node("Where", "seen p low", "s")],
+         dict(seen=np.tri(5, 9, 4, dtype=bool), low=np.float32(-np.inf)), "causal align=bottom-right scale=1"),
+        ([8, 5, 8], [8, 9, 8], [node("Add", "p m", "s")], dict(m=normal(8, 5, 9)), "scale=1"),
+        ([2, 2, 3, 5, 8], [2, 2, 1, 9, 8], [node("Mul", "p c", "s")], dict(c=np.float32(0.25)), "scale=0.25"),
+        ([5, 8], [9, 8], [node("Add", "m p", "s")], dict(m=normal(5, 9)), "scale=1"),
+    ],
+)
+def test_attention_that_is_spelled_out(tmp_path, q, k, between, more, options):
+    given = dict(q=normal(*q), k=normal(*k), v=normal(*k[:-1], 6), **more)
+    constants = {name: given.pop(name) for name in ("low", "c", "seen") if name in given}
+    axes = [*range(len(k) - 2), len(k) - 1, len(k) - 2]
+    nodes = [node("Transpose", "k", "kt", perm=axes), node("MatMul", "q kt", "p"), *between,
+             node("Softmax", "s", "w", axis=-1), node("MatMul", "w v", "o")]  # fmt: skip
+    model = saved(tmp_path, nodes, given, constants)
+    code, text, error = imported("model.onnx", "--run", "data.npz", "--out", "x", folder=tmp_path)
+    file = "x/000_Softmax_w.safetensors"
+    assert (code, text) == (0, f"{file}: Softmax_w: {options}\n"), error
+    result = ReferenceEvaluator(model).run(None, given)[0]
+
+    def attention(q, k, v, *, scale=None, causal=False, align=None, mask=None, bias=None):
+        return result.reshape(q.shape[:3] + v.shape[3:]).astype(q.dtype)
+
+    results = attest.check(attention, str(tmp_path / file), once=True)
+    assert results[0].status == "pass", str(results)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [[node("Add", "p m", "a"), node("Mul", "a c", "s")],
+     [node("Where", "visible p c", "a"), node("Tanh", "a", "s")]],
+)  # fmt: skip
+def test_masks_that_are_changed_with_the_scores_are_left_out(tmp_path, between):
+    given = dict(q=normal(1, 2, 5, 8), k=normal(1, 2, 8, 5), v=normal(1, 2, 5, 8), m=normal(5, 5),
+                 visible=RANDOM.random((5, 5)) < 0.5)  # fmt: skip
+    nodes = [node("MatMul", "q k", "p"), *between, node("Softmax", "s", "w", axis=-1), node("MatMul", "w v", "o")]
+    saved(tmp_path, nodes, given, {"c": np.float32(0.5)})
+    code, _, error = imported("model.onnx", "--run", "data", "--out", "x", folder=tmp_path)
+    assert code == 2 and error.endswith("left out: Softmax Softmax_w: its mask is scaled or capped with the scores\n"), error
 
 
 def test_a_budget_leaves_layers_out(tmp_path):
