@@ -111,7 +111,7 @@ def write_models(bundle: str, out: str, opset: int, limit_gib: float) -> int:
             left_out += 1
             print(f"left out: {one.name} {one.line}: {reason}")
         listed.append(entry)
-    print(f"{_counted(len(said), 'case')}, {_size(size)}, opset {opset}: {_printable(out)}")
+    print(f"{_counted(len(said), 'case')}, {_size(size)}, opset {opset}: {_printable(out)}", flush=True)
     if not said:
         print(f"0 models; {_counted(left_out, 'case')} left out")
         return _NOTHING
