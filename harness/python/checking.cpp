@@ -9,6 +9,7 @@
 
 #include "harness/base/text.h"
 #include "harness/base/user_error.h"
+#include "harness/cases/case.h"
 #include "harness/cases/memory.h"
 #include "harness/cases/suites.h"
 #include "harness/cli/command.h"
@@ -19,6 +20,7 @@
 #include "harness/python/printed_text.h"
 #include "harness/report/verdict_json.h"
 #include "harness/run/check_run.h"
+#include "harness/run/stored_order.h"
 #include "reference/call/tensor_table.h"
 #include "reference/options/case_line.h"
 #include "reference/options/find_fault.h"
@@ -128,12 +130,23 @@ nb::object with_pass(const std::string& line, const std::string& name) {
   return find_fault(problem) ? nb::none() : nb::object(nb::str(print_case(problem).c_str()));
 }
 
+/// The call of a case line, and which of its tensors a bundle stores with rows before heads.
+nb::tuple call_of(const std::string& line) {
+  const Call call = case_from_line(line).problem.call;
+  nb::list rows_first;
+  for (const TensorRow& row : tensor_rows()) {
+    if (has_tensor(call, row.id) && StoredOrder(call, row.id).rows_first()) rows_first.append(std::string(row.name));
+  }
+  return nb::make_tuple(call, rows_first);
+}
+
 }  // namespace
 
 void define_checking(nb::module_& module) {
   module.def("check", &check, nb::arg("request"), nb::arg("listener").none());
   module.def("suites", &suites);
   module.def("cases_of", &cases_of);
+  module.def("call_of", &call_of, nb::arg("line"));
   module.def("with_pass", &with_pass, nb::arg("line"), nb::arg("pass_"));
   module.def("backends", [] {
     nb::list rows;

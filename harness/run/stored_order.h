@@ -18,6 +18,8 @@ class StoredOrder {
 
   const std::vector<std::int64_t>& shape() const { return shape_; }
   std::int64_t size() const;
+  /// Whether each row has its heads side by side.
+  bool rows_first() const { return rows_first_; }
   /// The extents as a kernel sees them, but for broadcast axes.
   const Index4& extents() const { return place_.shape; }
   /// The rows of sequence b that there are.

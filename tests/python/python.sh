@@ -24,7 +24,7 @@ echo "installed in $((SECONDS - start)) s"
 
 # Nothing of the source tree is needed from here on.
 mkdir "$folder/pages"
-cp "$source"/harness/python/*.md "$source/harness/TUTORIAL.md" "$source"/harness/how-to/{python_callable,model}.md "$folder/pages"
+cp "$source"/harness/python/*.md "$source/harness/TUTORIAL.md" "$source"/harness/how-to/{python_callable,model,onnx}.md "$folder/pages"
 cp "$source/README.md" "$folder/pages/top.md"
 export ATTEST_PAGES=$folder/pages ATTEST_CI=$folder/ci
 mkdir -p "$ATTEST_CI/.github"

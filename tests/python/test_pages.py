@@ -40,6 +40,7 @@ def test_a_page_runs(page, libraries, tmp_path):
     "page, languages",
     [
         ("python_callable.md", ["python", "sh", "python"]),
+        ("onnx.md", ["sh", "text", "python", "sh"]),
         ("model.md", ["json", "sh", "text", "python", "sh", "python"]),
     ],
 )

@@ -21,5 +21,16 @@ TEST(StoredOrder, FollowsTheLayoutWithoutGaps) {
   EXPECT_EQ(shape_of("heads=3 seq=4x5 dim=6 mask=bool:11QK:random(0.5)", TensorId::mask), (Shape{1, 1, 4, 5}));
 }
 
+TEST(StoredOrder, TellsWhereRowsComeBeforeHeads) {
+  const auto rows_first = [](const std::string& line, TensorId id) {
+    return StoredOrder(case_from_line(line).problem, id).rows_first();
+  };
+  EXPECT_FALSE(rows_first("heads=3 seq=3 dim=6", TensorId::q));
+  EXPECT_TRUE(rows_first("heads=3 seq=3 dim=6 layout=bld", TensorId::q));
+  EXPECT_TRUE(rows_first("heads=3 seq=3 dim=6 out.layout=blhd", TensorId::out));
+  EXPECT_FALSE(rows_first("heads=3 seq=3 dim=6 out.layout=blhd", TensorId::v));
+  EXPECT_FALSE(rows_first("heads=3 seq=3 dim=6 layout=blhd mask=bool:1HQK:random(0.5)", TensorId::mask));
+}
+
 }  // namespace
 }  // namespace attest

@@ -6,11 +6,9 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from attest_peers.onnx_node import MODES, Node, node_of, separate
-from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.onnx_node import LACKS, MODES, TAKES, Node, node_of, separate, unsaid
+from attest_peers.peer import Peer
 from attest_peers.request import Request
-
-STAGES = frozenset(["out=weights", "out=raw", "out=capped", "out=biased", "out=present"])
 
 
 class OnnxPeer(Peer):
@@ -19,30 +17,14 @@ class OnnxPeer(Peer):
     opset = 25
     packed = False  #: whether q, k and v are given with heads side by side
     every_row = False  #: whether attn_mask must have as many rows as there are queries
-    takes = SHAPES | HIDING | ADDING | CACHE | STAGES | {"softcap"}
-    cannot = {
-        "out=lse": "Attention has no such output",
-        "sinks": "Attention has no input for it",
-        "dropout": "Attention has no input for it",
-        "paged": "Attention has no table of pages",
-        "layout=thd": "Attention has no packed sequences",
-    }
+    takes = TAKES
+    cannot = LACKS
 
     def run_node(self, node: Node) -> Mapping[str, np.ndarray]:
         raise NotImplementedError
 
     def cannot_do(self, call: Any) -> Optional[str]:
-        if call.scale < 0:
-            return "scale: the operator multiplies q and k by its square root, so that there is no negative one"
-        if call.dtype == "f64" and "scale" in call.features and call.scale != float(np.float32(call.scale)):
-            return "scale: the attribute is a float32, which has not this value"
-        if "alibi" in call.features and call.dtype in ("f16", "bf16"):
-            return "alibi: attn_mask is of q's type, and its slopes would be rounded to 16 bits"
-        if "out=present" in call.features and not call.past:
-            return "out=present: present_key and past_key are used together, or not at all"
-        if "mask.dtype" in call.features:
-            return "mask.dtype: attn_mask is of q's type"
-        return None
+        return unsaid(call)
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         asked = [name for name in request.outputs if name in MODES]

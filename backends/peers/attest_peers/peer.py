@@ -7,21 +7,7 @@ from typing import Any, Mapping, Optional
 from attest._attest import Call, all_features
 
 import attest
-from attest_peers.request import Request
-
-#: What one boolean mask can say.
-HIDING = frozenset(
-    ["causal", "align=bottom-right", "window", "prefix", "lengths", "lengths of queries", "segments", "mask=bool",
-     "blocks"]
-)  # fmt: skip
-#: What one additive mask can say besides.
-ADDING = frozenset(["mask=add", "mask.dtype", "alibi"])
-#: Sizes and how tensors lie; types are each library's own.
-SHAPES = frozenset(
-    ["op=attention", "batch", "heads", "grouped heads", "seq=LqxLk", "dim=Dqk/Dv", "a size 0", "scale", "strides"]
-)
-#: Keys and values that were computed before: they are put before the new ones.
-CACHE = frozenset(["past"])
+from attest_peers.request import ADDING, CACHE, HIDING, SHAPES, Request
 
 
 class Refusing(attest.Backend):

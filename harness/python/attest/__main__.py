@@ -22,6 +22,10 @@ def main() -> int:
         from attest import _changes
 
         return _changes.main(sys.argv[2:])
+    if sys.argv[1:2] == ["onnx"]:
+        from attest import _onnx_models
+
+        return _onnx_models.main(sys.argv[2:])
     return _attest.main(["attest", *sys.argv[1:]])
 
 

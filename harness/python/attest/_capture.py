@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import math
 import os
-import struct
 import threading
 import time
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ import numpy as np
 from attest import _attest
 from attest._captured_masks import mask_words
 from attest._suite_text import SuiteText, joined, number, write_text
+from attest._tensor_file import Tensor, write_tensors
 
 _SAMPLE = 1 << 14  #: elements of a tensor that its statistics are taken from
 _SCORES = 64  #: rows of q and of k that scores are estimated from
@@ -383,15 +382,8 @@ def _write_tensors(path: str, call: CapturedCall) -> None:
         if word.partition("=")[0].partition(".")[0] not in ("dtype", "batch", "heads", "seq", "dim", "fill", "layout", "q", "k", "v")
     ]  # fmt: skip
     kind = next((word[6:] for word in call.line.split() if word.startswith("dtype=")), "f32")
-    header: dict[str, Any] = {"__metadata__": {"options": " ".join(options), "about": call.comment}}
-    data = b""
-    for name, one in call.tensors.items():
-        raw = np.ascontiguousarray(one).tobytes()
-        header[name] = {"dtype": _STORED[kind], "shape": list(one.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    part = f"{path}.part{os.getpid()}"
-    with open(part, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-    os.replace(part, path)
+    tensors = {
+        name: Tensor(_STORED[kind], tuple(one.shape), np.ascontiguousarray(one).tobytes())
+        for name, one in call.tensors.items()
+    }
+    write_tensors(path, {"options": " ".join(options), "about": call.comment}, tensors)

@@ -9,13 +9,15 @@ from typing import NoReturn, Optional, Sequence
 from attest import _attest
 from attest._model_lines import Sizes, suite_of_config
 from attest._onnx_lines import suite_of_onnx
+from attest._onnx_run import capture_onnx
 from attest._suite_text import write_text
 
 _ABOUT = """Writes a suite of the calls that a model makes: case lines, with a comment for each choice.
 
 From the config.json of Hugging Face's libraries, with numbers of queries and keys: prompts where both are the same,
 decoding with 1 query. From an ONNX file: each Attention, MultiHeadAttention or GroupQueryAttention, and each softmax
-between two products (needs the package onnx)."""
+between two products (needs the package onnx). With --run the model runs, and what it hands to each attention is
+written to tensor files, which are cases with these data."""
 _LARGEST = 1 << 31
 
 
@@ -28,6 +30,8 @@ def main(words: Sequence[str]) -> int:
     """Runs the command and returns its exit code."""
     try:
         asked = _parser().parse_args(words)
+        if asked.run:
+            return _captured(asked)
         text = _suite(asked)
         if asked.out:
             write_text(asked.out, text)
@@ -37,6 +41,26 @@ def main(words: Sequence[str]) -> int:
     except _attest.UserError as error:
         print(f"attest: {error}", file=sys.stderr)
         return 2
+
+
+def _captured(asked: argparse.Namespace) -> int:
+    if not asked.model.endswith(".onnx"):
+        raise _attest.UserError(f"--run: {asked.model} is no model in ONNX")
+    if not asked.out:
+        raise _attest.UserError("--run: name the folder for the tensor files with --out")
+    for option in ("batch", "queries", "keys", "rope", "size", "dtype"):
+        if getattr(asked, option):
+            raise _attest.UserError(f"--{option}: with --run the data have their sizes and types")
+    for line in capture_onnx(asked.model, asked.run, asked.out, asked.add, asked.limit):
+        print(line)
+    return 0
+
+
+def _gib(word: str) -> float:
+    number = float(word)
+    if not 0 < number < 1e6:
+        raise ValueError
+    return number
 
 
 def _suite(asked: argparse.Namespace) -> str:
@@ -91,5 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", default="", metavar="TYPE", help="f64, f32, f16 or bf16 in place of the model's storage")
     parser.add_argument("--rope", action="store_true", help="the kernel rotates q and k, and normalises where the model does")
     parser.add_argument("--add", default="", metavar="WORDS", help='words behind each line, as "layout=blhd out=o,lse"')
-    parser.add_argument("--out", default="", metavar="FILE", help="write the suite to this file, not to standard output")
+    parser.add_argument("--run", default="", metavar="DATA", help="run an ONNX file on a folder with input_0.pb, ... or an .npz")
+    parser.add_argument("--limit", type=_gib, default=1, metavar="GIB", help="with --run, GiB of tensors; default: 1")
+    parser.add_argument(
+        "--out", default="", metavar="FILE", help="write the suite to this file, not to standard output; with --run a folder"
+    )
     return parser

@@ -26,7 +26,7 @@ class Graph:
 
     def __init__(self, path: str, sizes: Mapping[str, int]) -> None:
         self.path = path
-        self.onnx = _package(path)
+        self.onnx = onnx_package(path)
         model = self._load()
         self._fix_sizes(model, sizes)
         self.constants: dict[str, Any] = {}
@@ -200,12 +200,13 @@ class Graph:
         return added
 
 
-def _package(path: str) -> Any:
+def onnx_package(path: str) -> Any:
+    """The package onnx. Raises UserError, about what is wanted with it, where it isn't installed."""
     try:
         import onnx
         import onnx.shape_inference
     except ImportError:
-        raise _attest.UserError(f"{path}: models in ONNX are read with the package onnx; pip install onnx") from None
+        raise _attest.UserError(f"{path}: models in ONNX need the package onnx; pip install onnx") from None
     return onnx
 
 

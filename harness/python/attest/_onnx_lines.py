@@ -27,7 +27,7 @@ def suite_of_onnx(path: str, sizes: Mapping[str, int], dtype: str = "", added: s
     suite = SuiteText(f"Attention of {os.path.basename(path)}, made by `attest import`.")
     for name, size in sizes.items():
         suite.note(f"{name}={size}: asked for with --size")
-    reader = _Reader(graph, suite, dtype, added)
+    reader = Reader(graph, suite, dtype, added)
     for node in graph.nodes:
         reader.add_fused(node)
     for node, read, reason in spelled_out(graph):
@@ -38,14 +38,16 @@ def suite_of_onnx(path: str, sizes: Mapping[str, int], dtype: str = "", added: s
     return suite
 
 
-class _Reader:
+class Reader:
+    """Case lines of the nodes and subgraphs of a model, for a suite."""
+
     def __init__(self, graph: Graph, suite: SuiteText, dtype: str, added: str) -> None:
         self.graph, self.suite, self.dtype, self.added = graph, suite, dtype, added
         self.left = 0
 
     def add_fused(self, node: Any) -> None:
         readers = {
-            ("", "Attention"): self._attention,
+            ("", "Attention"): self.attention,
             ("com.microsoft", "Attention"): self._packed_weights,
             ("com.microsoft", "MultiHeadAttention"): self._multi_head,
             ("com.microsoft", "GroupQueryAttention"): self._group_query,
@@ -64,7 +66,7 @@ class _Reader:
         try:
             if read is None:
                 raise NotRead(reason)
-            self._add(node, self._spelled(read), "softmax")
+            self._add(node, self.spelled(read), "softmax")
             if read.quantised:
                 self.suite.note("operands are quantised to 8 bits around the products; lines have what they stand for")
         except NotRead as why:
@@ -72,7 +74,7 @@ class _Reader:
 
     def _add(self, node: Any, words: str, what: str) -> None:
         try:
-            self.suite.add(joined([words, self.added]), f"{what} {_name_of(node)}")
+            self.suite.add(joined([words, self.added]), f"{what} {name_of(node)}")
         except _attest.UserError as error:
             if self.added:
                 raise
@@ -80,7 +82,7 @@ class _Reader:
 
     def _leave_out(self, node: Any, reason: str) -> None:
         self.left += 1
-        self.suite.note(f"left out: {node.op_type} {_name_of(node)}: {reason}")
+        self.suite.note(f"left out: {node.op_type} {name_of(node)}: {reason}")
 
     def _shape(self, node: Any, index: int, name: str) -> Shape:
         found = self.graph.shape(self.graph.given(node, index))
@@ -103,7 +105,7 @@ class _Reader:
 
     # Fused operators.
 
-    def _attention(self, node: Any) -> str:
+    def attention(self, node: Any) -> str:
         """ai.onnx.Attention, since opset 23."""
         q, k, v = (self._shape(node, index, name) for index, name in enumerate(("Q", "K", "V")))
         graph, past = self.graph, self.graph.shape(self.graph.given(node, 4))
@@ -119,7 +121,8 @@ class _Reader:
             total = keys + (past[2] if past else 0)
             words += " causal" + (" align=top-left" if not past and queries != total else "")
         if graph.given(node, 3):
-            words += " " + self._mask_of(graph.given(node, 3), (batch, heads, queries, keys + (past[2] if past else 0)))
+            scores = (batch, heads, queries, keys + (past[2] if past else 0))
+            words += " " + self._mask(self._mask_named(graph.given(node, 3)), scores, of_first_keys=True)
         if graph.given(node, 6):
             self.suite.note("nonpad_kv_seqlen is data: lines have full lengths")
         cap = graph.attribute(node, "softcap", 0.0)
@@ -229,13 +232,14 @@ class _Reader:
 
     # Subgraphs.
 
-    def _spelled(self, read: Spelled) -> str:
+    def spelled(self, read: Spelled) -> str:
+        """A softmax between two products."""
         graph = self.graph
         q, k, v = (graph.shapes[name] for name in (read.query, read.key, read.value))
         (queries, dim), (key_dim, keys), value_dim = q[-2:], k[-2:], v[-1]
         if dim != key_dim or v[-2] != keys or len(q) > 5 or len(q) < 2:
             raise NotRead(f"its shapes {q}, {k} and {v} are no q, k and v")
-        batch, heads, key_heads = self._leading(q, k, v)
+        batch, heads, key_heads = self.leading(q, k, v)
         words = joined([
             self._dtype_of(read.weights), f"batch={batch} heads={heads}/{key_heads}",
             f"seq={queries}x{keys} dim={dim}/{value_dim}", self._scale(read.scale, dim),
@@ -253,7 +257,7 @@ class _Reader:
             words += " " + self._mask(mask, (batch, heads, queries, keys))
         return words
 
-    def _leading(self, q: Shape, k: Shape, v: Shape) -> tuple[int, int, int]:
+    def leading(self, q: Shape, k: Shape, v: Shape) -> tuple[int, int, int]:
         """Batches, query heads and key heads."""
         if len(q) == 2:
             return 1, 1, 1
@@ -268,10 +272,14 @@ class _Reader:
         return q[0] * q[1], q[2], k[2]
 
     def _mask_of(self, name: str, scores: Shape) -> str:
-        return self._mask(Mask(name, additive=self.graph.types.get(name) != "BOOL"), scores)
+        return self._mask(self._mask_named(name), scores)
 
-    def _mask(self, mask: Mask, scores: Shape) -> str:
-        """Words of a mask whose numbers are data: its shape is the model's, what it holds is drawn."""
+    def _mask_named(self, name: str) -> Mask:
+        return Mask(name, additive=self.graph.types.get(name) != "BOOL")
+
+    def _mask(self, mask: Mask, scores: Shape, of_first_keys: bool = False) -> str:
+        """Words of a mask whose numbers are data: its shape is the model's, what it holds is drawn. `of_first_keys`: one
+        with a shorter last axis hides the other keys."""
         shape = self.graph.shape(mask.name)
         if shape is None or len(shape) > 4:
             raise NotRead(f"the shape of its mask {mask.name} isn't known")
@@ -279,6 +287,8 @@ class _Reader:
         if len(shape) == 3 and scores[1] == 1:
             shape = (shape[0], 1, *shape[1:])  # of a model whose batches and heads are one axis
         shape = (1,) * (4 - len(shape)) + shape
+        if of_first_keys and shape[3] < scores[3]:
+            shape = (*shape[:3], scores[3])
         axes = "".join(letter if size > 1 else "1" for letter, size in zip("BHQK", shape))
         if any(size not in (1, whole) for size, whole in zip(shape, full)):
             raise NotRead(f"its mask has shape {shape} for scores {scores}")
@@ -292,5 +302,6 @@ class _Reader:
         return f"mask=add:{axes}:{'padding(0.1)' if padding else 'normal'}"
 
 
-def _name_of(node: Any) -> str:
+def name_of(node: Any) -> str:
+    """What a node is called, for people."""
     return str(node.name or next((name for name in node.output if name), "without a name"))

@@ -20,6 +20,7 @@ class Mask:
     name: str  # of the tensor
     additive: bool
     true_hides: bool = False
+    changed: bool = False  #: whether what is added is scaled or capped behind the sum
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Spelled:
     softcap: Optional[float]
     masks: list[Mask]
     quantised: bool  # numbers are rounded to 8 bits on the way
+    scale_of_scores: float  # the part of the scale that stands behind the first product
 
 
 class NotRead(Exception):
@@ -112,12 +114,13 @@ class _Path:
                 raise NotRead("two products are added to its scores")
             if len(scores) == 1:
                 other = inputs[1] if scores[0] == inputs[0] else inputs[0]
-                self.masks.append(Mask(str(other), additive=True))
+                self.masks.append(Mask(str(other), True, changed=self.scale != 1 or self.softcap is not None))
                 return str(scores[0])
         if node.op_type == "Where":
             for scores_at, filled_at in ((1, 2), (2, 1)):
                 if graph.scalar(inputs[filled_at]) is not None or inputs[filled_at] in graph.constants:
-                    self.masks.append(Mask(str(inputs[0]), additive=False, true_hides=scores_at == 2))
+                    capped = self.softcap is not None
+                    self.masks.append(Mask(str(inputs[0]), False, true_hides=scores_at == 2, changed=capped))
                     return str(inputs[scores_at])
         raise NotRead(f"{node.op_type} stands between its product and its softmax")
 
@@ -149,11 +152,12 @@ def _read(graph: Graph, softmax: Any, product: Any, quantised: bool) -> Spelled:
     path = _Path(graph, weights)
     scores = path.product(softmax.input[0])
     query, key = str(scores.input[0]), str(scores.input[1])
+    scale_of_scores = path.scale
     for name in (query, key):
         path.scale *= _factor_before(graph, name)
     read = Spelled(
         softmax, query, key, str(product.input[1]), str(softmax.output[0]), path.scale, path.softcap, path.masks,
-        path.quantised or quantised,
+        path.quantised or quantised, scale_of_scores,
     )  # fmt: skip
     for name in (read.query, read.key, read.value):
         if graph.shape(name) is None:
