@@ -55,9 +55,8 @@ case "$*" in
     folder=$PWD/build-aarch64
     mkdir -p "$folder"
     unpack_sysroot "$folder/sysroot"
-    # -O1: compiles in half the time, and most of the run is qemu's.
     ATTEST_TARGETS=attest attest_make "$folder" -DCMAKE_TOOLCHAIN_FILE="$PWD/scripts/aarch64.cmake" \
-      -DATTEST_SYSROOT="$folder/sysroot" -DATTEST_ARCH=armv8-a -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DATTEST_TESTS=OFF \
+      -DATTEST_SYSROOT="$folder/sysroot" -DATTEST_ARCH=armv8-a -DATTEST_TESTS=OFF \
       -DATTEST_UNITY=ON -DATTEST_MPI=OFF -DATTEST_BACKEND_{OPENCL,CLBLAST}=OFF \
       -DATTEST_BACKEND_{EXAMPLE,EIGEN,XTENSOR,SIMD}=ON
     check_suites qemu-aarch64 -L "$folder/sysroot" "$folder/bin/attest"
