@@ -19,12 +19,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr float kLowestF32 = -127 * 0.693147180559945f;
 inline constexpr double kLowestF64 = -1023 * 0.693147180559945309;
 
+/// The maximum, and NaN where x is NaN.
+template <class V>
+HWY_INLINE V AtLeast(V lowest, V x) {
+#if HWY_ARCH_X86
+  return hn::Max(lowest, x);  // x86's maximum gives its second operand when one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+#endif
+}
+
 template <class Tag, class V = hn::Vec<Tag>>
 HWY_INLINE V ExpF32(Tag tag, V x) {
   const hn::RebindToUnsigned<decltype(tag)> bits;
   const auto c = [tag](float number) HWY_ATTR { return hn::Set(tag, number); };
-  // x86's maximum gives its second operand when one is NaN: it must come through.
-  const V bounded = hn::Max(c(kLowestF32), x);
+  const V bounded = AtLeast(c(kLowestF32), x);
   // Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n + 127 in the low bits.
   const V magic = c(12582912.0f + 127.0f);
   const V shifted = hn::MulAdd(bounded, c(1.44269504088896341f), magic);
@@ -44,7 +53,7 @@ template <class Tag, class V = hn::Vec<Tag>>
 HWY_INLINE V ExpF64(Tag tag, V x) {
   const hn::RebindToUnsigned<decltype(tag)> bits;
   const auto c = [tag](double number) HWY_ATTR { return hn::Set(tag, number); };
-  const V bounded = hn::Max(c(kLowestF64), x);
+  const V bounded = AtLeast(c(kLowestF64), x);
   const V magic = c(6755399441055744.0 + 1023.0);  // 1.5 * 2^52
   const V shifted = hn::MulAdd(bounded, c(1.44269504088896340736), magic);
   const V n = hn::Sub(shifted, magic);

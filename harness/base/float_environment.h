@@ -30,6 +30,8 @@ class FloatEnvironment {
   static unsigned control() {
 #if defined(__SSE2__)
     return _mm_getcsr() & 0x8040u;  // flush to zero, denormals are zero
+#elif defined(__aarch64__)
+    return static_cast<unsigned>(fpcr() & kFlushes);
 #else
     return 0;
 #endif
@@ -38,8 +40,19 @@ class FloatEnvironment {
     std::fesetround(rounding_);
 #if defined(__SSE2__)
     _mm_setcsr((_mm_getcsr() & ~0x8040u) | control_);
+#elif defined(__aarch64__)
+    const std::uint64_t restored = (fpcr() & ~kFlushes) | control_;
+    __asm__ volatile("msr fpcr, %0" : : "r"(restored));
 #endif
   }
+#if defined(__aarch64__)
+  static constexpr std::uint64_t kFlushes = 0x1080000;  // FZ, and FZ16 for halves
+  static std::uint64_t fpcr() {
+    std::uint64_t value = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(value));
+    return value;
+  }
+#endif
 
   int rounding_;
   unsigned control_;
