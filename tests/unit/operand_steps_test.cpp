@@ -124,6 +124,17 @@ TEST(OperandSteps, TwoPartsOfAnOperandAreThreeProducts) {
   EXPECT_GT(bound_of(line, a).lse - plain.lse, 3.9 * 64 * 3 * 0x1p-16);
 }
 
+TEST(OperandSteps, CodesThatShareAStepMayBeScaledBehindIt) {
+  // Codes of 10 and 400, which are 10 and 6.25 with the scales of their tokens.
+  Computed c("seq=2x1 dim=1 scale=1 q.dtype=e4m3 q.scale=token k.fill=constant(1) out=o,lse");
+  for (std::int64_t i = 0; i < 2; ++i) {
+    c.inputs.at(TensorId::q).set(0, 0, i, 0, i == 0 ? 10 : 400);
+    c.inputs.at(TensorId::query_scales).set(0, 0, i, 0, i == 0 ? 1 : 0x1p-6);
+  }
+  const Arithmetic a = in_groups(&Rounding::query_operand, &Rounding::query_rounding, OperandFormat::int8);
+  EXPECT_GE(first_row(c, {a, DType::f32}).second.lse, 0.5 * 400 / 127);
+}
+
 TEST(OperandSteps, StepsOfWeightsAreThoseOfTheLargestOfAGroup) {
   // Weights are 1, 1, e^-4 and e^-4 over their sum, the value 1 is that of the last.
   Computed c("seq=1x4 dim=1 scale=1 q.fill=constant(1) out=o,lse");
