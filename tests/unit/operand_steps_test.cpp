@@ -125,14 +125,14 @@ TEST(OperandSteps, TwoPartsOfAnOperandAreThreeProducts) {
 }
 
 TEST(OperandSteps, CodesThatShareAStepMayBeScaledBehindIt) {
-  // Codes of 10 and 400, which are 10 and 6.25 with the scales of their tokens.
+  // Codes of 10 and 384, which are 10 and 6 with the scales of their tokens.
   Computed c("seq=2x1 dim=1 scale=1 q.dtype=e4m3 q.scale=token k.fill=constant(1) out=o,lse");
   for (std::int64_t i = 0; i < 2; ++i) {
-    c.inputs.at(TensorId::q).set(0, 0, i, 0, i == 0 ? 10 : 400);
-    c.inputs.at(TensorId::query_scales).set(0, 0, i, 0, i == 0 ? 1 : 0x1p-6);
+    c.inputs.at(TensorId::q).set(0, 0, i, 0, i == 0 ? 10 : 384);
+    c.inputs.at(TensorId::q_scales).set(0, 0, i, 0, i == 0 ? 1 : 0x1p-6);
   }
   const Arithmetic a = in_groups(&Rounding::query_operand, &Rounding::query_rounding, OperandFormat::int8);
-  EXPECT_GE(first_row(c, {a, DType::f32}).second.lse, 0.5 * 400 / 127);
+  EXPECT_GE(first_row(c, {a, DType::f32}).second.lse, 0.5 * 384 / 127);
 }
 
 TEST(OperandSteps, StepsOfWeightsAreThoseOfTheLargestOfAGroup) {
