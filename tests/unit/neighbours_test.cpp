@@ -6,6 +6,7 @@
 
 #include "harness/search/shrink_case.h"
 #include "reference/options/case_line.h"
+#include "reference/options/options.h"
 #include "tests/faulty/tampered.h"
 #include "tests/unit/helpers.h"
 
@@ -37,7 +38,9 @@ TEST(Neighbours, AreOneStepAwayAndToldByTheirWords) {
   EXPECT_TRUE(holds(found.failing, "heads=2"));
   EXPECT_TRUE(holds(found.failing, "causal"));
   EXPECT_TRUE(holds(found.refused, "dtype=f64"));
-  for (const char* word : {"batch=2", "seq=2", "seq=1x2", "dim=2", "dtype=f16", "softcap=2"}) {
+  const std::string softcap = "softcap=" + find_option("softcap")->samples.front();
+  for (const std::string& word : {std::string("batch=2"), std::string("seq=2"), std::string("seq=1x2"),
+                                  std::string("dim=2"), std::string("dtype=f16"), softcap}) {
     EXPECT_TRUE(holds(found.right, word)) << word;
   }
   const std::string text = text_of(found);

@@ -406,7 +406,7 @@ bool TimedPlan::completed_later(const SampleRows& rows) {
 
 void TimedPlan::judge(const MachineLimits& limits) {
   if (!wrong_.empty()) return;
-  constexpr int kLooks = 12;
+  constexpr int kMostSamples = 12;
   constexpr double kSeconds = 3;
   const Stopwatch watch;
   for (int n = 0; n < kUnannounced && steps_.fetched.size() < kUnannounced && wrong_.empty() && !interrupted; ++n) {
@@ -417,7 +417,7 @@ void TimedPlan::judge(const MachineLimits& limits) {
     rest();
   }
   suspected_ = !untimed_work(steps_, limits, Evidence::suspicion).empty();
-  for (int n = 0; suspected_ && n < kLooks && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
+  for (int n = 0; suspected_ && n < kMostSamples && (n < 2 || watch.seconds() < kSeconds) && wrong_.empty(); ++n) {
     begin_sample(planned_, 0);
     probed_ = n % 2 != 0;
     while (at_ < runs_ && wrong_.empty()) run_once();
