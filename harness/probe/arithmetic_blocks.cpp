@@ -7,8 +7,6 @@
 namespace attest::probes {
 namespace {
 
-using Kind = Answer::Kind;
-
 /// How far weights reach down in the type that P is held in, and a value that lifts the smallest into results. A result
 /// type of less range hides them.
 struct Reach {

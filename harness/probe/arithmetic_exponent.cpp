@@ -10,8 +10,6 @@
 namespace attest::probes {
 namespace {
 
-using Kind = Answer::Kind;
-
 /// x * log2(e) in units of log 2, as one product of two numbers of the type.
 template <class Real>
 double rounded_product(double x) {

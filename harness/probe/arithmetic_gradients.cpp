@@ -8,8 +8,6 @@
 namespace attest::probes {
 namespace {
 
-using Kind = Answer::Kind;
-
 std::string shown(const Probe& p, TensorId id) {
   return fmt::format("{}[0,0,0,0] = {:.9g} of \"{}\"", name_of(id), p.gradient(id, 0, 0), print_case(p.problem()));
 }

@@ -21,6 +21,7 @@ struct Answer {
   enum class Kind { holds, is_false, too_wide, unseen } kind;
   std::string shown = {};  ///< the output that tells, and its call
 };
+using Kind = Answer::Kind;
 using ProbeResult = std::optional<Answer>;
 
 /// A backend that is probed in one storage type and in one size.

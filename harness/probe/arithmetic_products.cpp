@@ -14,8 +14,6 @@
 
 namespace attest::probes {
 
-using Kind = Answer::Kind;
-
 namespace {
 
 /// One way in which the member may be stated.

@@ -9,8 +9,6 @@
 namespace attest::probes {
 namespace {
 
-using Kind = Answer::Kind;
-
 /// By how much the difference of two scores is off, beyond what everything but the scores explains: the largest, and
 /// the output that shows it.
 struct ScoreError {

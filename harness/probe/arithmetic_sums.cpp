@@ -7,8 +7,6 @@
 
 namespace attest::probes {
 
-using Kind = Answer::Kind;
-
 ProbeResult accumulator(const ProbeTarget& target) {
   // large + small + small + ... - large in P*V: the small ones survive in a wider sum alone, wherever the large stand.
   constexpr std::int64_t kKeys = 256;  // the quotient is exact

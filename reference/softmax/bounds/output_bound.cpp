@@ -103,6 +103,8 @@ void bound_output(const Head& head, const Row& row, const RowSums& of_row, const
     underflow += shrunk * of_row.absolute[column] + sum.lost * (1 + 2 * sum.lost) * magnitude;
     if (a.flush_to_zero) underflow += c.eta * kept;  // flushed values
     if (c.parts > 0) underflow += c.parts * c.eta * (4 + 2 * of_row.largest[column]) + c.eta_parts;
+    // Roundings of the output itself, and the division's where the result's type doesn't have it as its own.
+    underflow += c.eta * (a.output_roundings + (c.storing.eta < c.eta ? 1 : 0));
     underflow *= scales.ratio();
     if (!steps.of_weights.empty()) {
       underflow += (1 + c.both(of_products.relative, c.u_parts)) * (1 + division_relative) * steps.of_weights[column] *
