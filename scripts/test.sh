@@ -73,7 +73,7 @@ attest_warm "$build/bin/attest"
 export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$attest_build-ccache CCACHE_BASEDIR=$attest_root CCACHE_NOHASHDIR=1
 [ "$tier" != quick ] || unset CMAKE_CXX_COMPILER_LAUNCHER
 # Two tests at a time share the cores, for each has as many threads as there are: those that wait for work must not spin.
-export OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=20
 run=(ctest --test-dir "$build" --output-on-failure --no-tests=error -j 2)
 if [ "$tier" = ctest ]; then exec "${run[@]}" "${arguments[@]}"; fi
 names=$(chosen_tests | sed 's/[.]/[.]/g' | paste -sd '|')

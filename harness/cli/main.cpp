@@ -8,19 +8,20 @@
 #include <system_error>
 
 #include "backends/registry.h"
+#include "harness/base/resting_threads.h"
 #include "harness/cli/cli.h"
 #include "harness/mpi/mpi_ranks.h"
 
 namespace {
 
-/// Threads of OpenMP that wait for their next work spin for milliseconds, which is longer than most cases take: between
+/// Threads of pools that wait for their next work spin for milliseconds, which is longer than most cases take: between
 /// the runs of a backend they would keep the cores from the harness. Their policy is read when a program is loaded, so
 /// this one starts anew. Benchmarks don't: a kernel's threads wait there as its users' do.
 void start_with_idle_threads(int argc, char** argv) {
   constexpr std::array<std::string_view, 3> kCommands = {"check", "fuzz", "shrink"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return;
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  setenv("OMP_WAIT_POLICY", "passive", 0);
+  if (std::getenv("OPENBLAS_THREAD_TIMEOUT")) return;
+  attest::have_waiting_threads_rest();
   // By its own path: under valgrind the link itself is valgrind's.
   std::error_code unknown;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);

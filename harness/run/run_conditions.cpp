@@ -23,7 +23,8 @@ namespace {
 /// Variables that choose kernels, devices or numbers of threads. How a thread waits and where caches lie changes no
 /// result; which of several devices a rank of a job has, stands with the backend.
 bool changes_results(std::string_view variable) {
-  for (const std::string_view other : {"ATTEST_OPENCL_NUMBER=", "OMP_WAIT_POLICY=", "POCL_CACHE_DIR="}) {
+  for (const std::string_view other :
+       {"ATTEST_OPENCL_NUMBER=", "OMP_WAIT_POLICY=", "OPENBLAS_THREAD_TIMEOUT=", "POCL_CACHE_DIR="}) {
     if (variable.starts_with(other)) return false;
   }
   for (const std::string_view prefix :

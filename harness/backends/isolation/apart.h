@@ -5,6 +5,8 @@
 // from the processor meanwhile. Its processor time is the system's account.
 #pragma once
 
+#include <chrono>
+
 #include "reference/call/tensors.h"
 
 namespace attest {
@@ -26,6 +28,9 @@ class RunsApart {
   virtual void give(const Inputs& inputs, const Outputs& outputs) = 0;
   /// Of what was given last. Throws as steps do.
   virtual ApartCost take_steps(ApartSteps steps) = 0;
+  /// Lets the worker go on without a request until its threads rest, for `limit` at most: those of libraries that were
+  /// just loaded may wait for work in a loop, a tenth of a second long.
+  virtual void await_rest(std::chrono::milliseconds limit) = 0;
   /// Its outputs stand in `outputs` then, which are like those that were given.
   virtual void take(const Outputs& outputs) = 0;
   /// Seconds of processor time that the worker has taken.

@@ -328,6 +328,10 @@ class IsolatedBackend::RemotePlan : public Plan, public RunsElsewhere, public Ru
     const double afterwards = std::max(0.0, worker.now().cpu - end.cpu);
     return {end.clock - begin.clock + afterwards, end.cpu - begin.cpu + afterwards};
   }
+  void await_rest(std::chrono::milliseconds limit) override {
+    shared();
+    backend_.worker_->await_rest(limit);
+  }
   void take(const Outputs& outputs) override { take(outputs, place_of(outputs).regions); }
   double prepare_seconds() const override { return prepare_seconds_; }
   double cpu_seconds() const override { return backend_.worker_ ? backend_.worker_->now().cpu : 0; }

@@ -22,6 +22,7 @@
 #include "harness/base/machine.h"
 #include "harness/base/raw_clock.h"
 #include "harness/base/restart.h"
+#include "harness/base/resting_threads.h"
 
 namespace attest {
 
@@ -29,6 +30,8 @@ namespace {
 
 /// A process stops at once, unless somebody has it go on again and again.
 constexpr std::chrono::seconds kMostToStop{5};
+constexpr unsigned kLookAtRest = 2000;  ///< microseconds
+constexpr double kAtRest = 0.1;         ///< of a processor, at most
 
 }  // namespace
 
@@ -70,7 +73,7 @@ WorkerProcess::WorkerProcess(const std::string& name, const Context& context, co
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   // Several workers take turns: threads of one that wait in a loop would keep the cores from the next.
-  setenv("OMP_WAIT_POLICY", "passive", 0);
+  have_waiting_threads_rest();
   // A worker of a rank is none itself, whatever its backend does with MPI. Until it becomes another program it shares
   // the rank's memory, with the pages that a network card may hold: unlike a fork it copies none.
   std::vector<std::string> variables = environment_without_launcher();
@@ -123,8 +126,7 @@ void WorkerProcess::greeted() {
 }
 
 bool WorkerProcess::send(const Json& request, std::chrono::milliseconds limit) {
-  if (stopped_ && process_ > 0) kill(process_, SIGCONT);
-  stopped_ = false;
+  go_on();
   file_at_request_ = shared_memory();
   asked_ = now();
   return send_message(socket_, request, limit);
@@ -162,6 +164,23 @@ void WorkerProcess::stop() {
   if (stopped_) return;
   status_ = status;
   process_ = -1;
+}
+
+void WorkerProcess::go_on() {
+  if (stopped_ && process_ > 0) kill(process_, SIGCONT);
+  stopped_ = false;
+}
+
+void WorkerProcess::await_rest(std::chrono::milliseconds limit) {
+  go_on();
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < until) {
+    const Moment before = now();
+    usleep(kLookAtRest);
+    const Moment after = now();
+    if (after.cpu - before.cpu < kAtRest * (after.clock - before.clock)) break;
+  }
+  stop();
 }
 
 void WorkerProcess::look_at_memory(bool only_if_due) {

@@ -56,6 +56,8 @@ class WorkerProcess {
   /// Stops all its threads until send() has the next request for it. One that has ended stays ended; one that is still
   /// stopped when this goes is ended, and one that can't be stopped is so at once.
   void stop();
+  /// Has it go on without a request until its threads take no processor time, for `limit` at most.
+  void await_rest(std::chrono::milliseconds limit);
 
   /// Ends the process. Returns its status, as of waitpid: how it had ended, if it already had.
   int end();
@@ -69,6 +71,7 @@ class WorkerProcess {
  private:
   /// Whether it has ended; then its status is kept.
   bool has_ended();
+  void go_on();
   void look_at_memory(bool only_if_due);
   /// Bytes of both files.
   double shared_memory() const { return file_.memory() + inputs_.memory(); }

@@ -1,6 +1,7 @@
 #include "harness/speed/timing/timed_apart.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <new>
@@ -17,6 +18,8 @@
 namespace attest {
 namespace {
 
+/// For the pools of libraries, which may turn for a fifth of a second when they are loaded.
+constexpr std::chrono::milliseconds kMostUntilRest{1000};
 constexpr int kEmptyRequests = 50;           ///< before the first run; one more before each sample
 constexpr std::uint64_t kLooksByChance = 2;  ///< runs of a sample that are looked at by chance, on average
 /// What a sample may take altogether, in units of what its runs are meant to take.
@@ -60,6 +63,7 @@ TimedApart::TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch,
     if (!wrong_.empty()) return;
     error_over_bound_ = verdict.error_over_bound.value_or(0);
     ulps_ = ulps_of_output(verdict.accuracy);
+    apart_->await_rest(kMostUntilRest);
     empty_ = kShareOfRoundTrip * fastest_round_trip();
     for (int n = 0; n < kEmptyRequests; ++n) empty_ = std::min(empty_, apart_->take_steps(ApartSteps::none).seconds);
   });
