@@ -135,6 +135,19 @@ TEST(OperandSteps, CodesThatShareAStepMayBeScaledBehindIt) {
   EXPECT_GE(first_row(c, {a, DType::f32}).second.lse, 0.5 * 384 / 127);
 }
 
+TEST(OperandSteps, CodesOfBlocksThatShareAStepMayBeScaledBehindIt) {
+  // The code 384 is 48 with the scale of its block; the next one's is 8.
+  Computed c("seq=2x1 dim=2 scale=1 q.dtype=e4m3 q.scale=block:1 k.fill=constant(1) out=o,lse");
+  for (std::int64_t i = 0; i < 2; ++i) {
+    for (std::int64_t t = 0; t < 2; ++t) {
+      c.inputs.at(TensorId::q).set(0, 0, i, t, i == 0 ? 10 : t == 0 ? 384 : 1);
+      c.inputs.at(TensorId::q_scales).set(0, 0, i, t, i == 0 ? 1 : t == 0 ? 0.125 : 8);
+    }
+  }
+  const Arithmetic a = in_groups(&Rounding::query_operand, &Rounding::query_rounding, OperandFormat::int8);
+  EXPECT_GE(first_row(c, {a, DType::f32}).second.lse, 0.5 * 384 / 127);
+}
+
 TEST(OperandSteps, StepsOfWeightsAreThoseOfTheLargestOfAGroup) {
   // Weights are 1, 1, e^-4 and e^-4 over their sum, the value 1 is that of the last.
   Computed c("seq=1x4 dim=1 scale=1 q.fill=constant(1) out=o,lse");

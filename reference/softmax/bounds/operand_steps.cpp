@@ -13,13 +13,6 @@ double reach_of(const BoundConstants& c, int factors) {
   return std::exp2(range / factors);
 }
 
-/// Of the codes of row i; 1 where they have none.
-double query_scale(const Head& head, std::int64_t i) {
-  ScaleRange scales;
-  head.query_row(i, nullptr, &scales);
-  return scales.smallest * scales.largest;  // one of them is 1
-}
-
 std::size_t stored_keys(const Head& head) { return static_cast<std::size_t>(head.call().stored_keys(head.batch())); }
 
 /// The mean over all keys, feature by feature, and how far a kernel's may be from it.
@@ -88,11 +81,13 @@ SteppedScores::SteppedScores(const Head& head, const Row& row, std::int64_t i, c
   const std::int64_t queries = head.call().stored_queries(head.batch()), rows = a.query_rounding.rows;
   if (a.query_rounding.step == 0) {
     const std::int64_t first = rows == 0 ? 0 : i / rows * rows, last = rows == 0 ? queries : first + rows;
-    const double own = query_scale(head, i);
+    ScaleRange own;
+    head.query_row(i, nullptr, &own);
     for (std::int64_t n = first; n < std::min(last, queries); ++n) {
-      std::vector<double> q = n == i ? query_ : head.query_row(n);
-      // Codes may share the step, and be scaled by their tokens behind it.
-      const double apart = n == i ? 1 : std::max(1.0, own / query_scale(head, n));
+      ScaleRange scales;
+      std::vector<double> q = head.query_row(n, nullptr, &scales);
+      // Codes may share the step, and be scaled behind it.
+      const double apart = n == i ? 1 : own.largest / scales.smallest;
       for (double& x : q) x *= apart;
       of_query_.add(static_cast<std::size_t>(n), q.data());
     }
