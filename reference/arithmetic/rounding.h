@@ -74,10 +74,13 @@ constexpr FormatRounding rounding_of(OperandFormat format, const OperandRounding
   return rounding;
 }
 
+constexpr bool is_integer(OperandFormat format) {
+  return format == OperandFormat::int8 || format == OperandFormat::u8 || format == OperandFormat::int4;
+}
+
 /// Whether an operand has a step of its own: its rounding is in units of that, whatever the scale.
 constexpr bool has_step(OperandFormat format, const OperandRounding& own) {
-  const bool integers = format == OperandFormat::int8 || format == OperandFormat::int4;
-  return own.step != 1 || integers;
+  return own.step != 1 || is_integer(format);
 }
 
 /// Whether weights are held in 8 bits, or multiplied by a factor for that: what they lose isn't small beside them.
@@ -105,10 +108,6 @@ constexpr double dynamic_eta(const Rounding& a) {
   if (a.weight_rounding.step != 0) return 0;
   const FormatRounding own = rounding_of(a.weight_operand, a.weight_rounding, a.flush_to_zero);
   return own.eta / own.largest;
-}
-
-constexpr bool is_integer(OperandFormat format) {
-  return format == OperandFormat::int8 || format == OperandFormat::u8 || format == OperandFormat::int4;
 }
 
 /// Whether infinities and NaN stay what they are. In 8 bits they may become the largest number or a zero, and of an

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any, NoReturn, Sequence
+from typing import Any, Sequence
 
 from attest import _attest
+from attest._parser import Parser
 from attest._results import Verdict, verdict_from
 
 _SHOWN = 50  #: rows of the table
@@ -15,14 +15,9 @@ _SHOWN = 50  #: rows of the table
 Key = tuple[str, str, str]
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _attest.UserError(f"changes: {message}; see `python -m attest changes --help`")
-
-
 def main(words: Sequence[str]) -> int:
     """Runs the command and returns its exit code: 1 where something fails that did not fail before."""
-    parser = _Parser(
+    parser = Parser(
         prog="python -m attest changes",
         description="Tells which verdicts differ between two files of `check --json`. Exit code 1: something fails now "
         "that did not fail before.",

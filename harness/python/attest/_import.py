@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import NoReturn, Optional, Sequence
+from typing import Optional, Sequence
 
 from attest import _attest
 from attest._model_lines import Sizes, suite_of_config
 from attest._onnx_lines import suite_of_onnx
 from attest._onnx_run import capture_onnx
+from attest._parser import Parser
 from attest._suite_text import write_text
 
 _ABOUT = """Writes a suite of the calls that a model makes: case lines, with a comment for each choice.
@@ -19,11 +20,6 @@ decoding with 1 query. From an ONNX file: each Attention, MultiHeadAttention or 
 between two products (needs the package onnx). With --run the model runs, and what it hands to each attention is
 written to tensor files, which are cases with these data."""
 _LARGEST = 1 << 31
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _attest.UserError(f"import: {message}; see `python -m attest import --help`")
 
 
 def main(words: Sequence[str]) -> int:
@@ -103,7 +99,7 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m attest import", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Example: python -m attest import config.json --batch 1,4 --queries 1,512 --keys 4096 --out model.cases",
     )  # fmt: skip

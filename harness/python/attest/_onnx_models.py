@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping, NoReturn, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from attest import _attest
 from attest._onnx_graph import onnx_package
 from attest._onnx_node import INPUTS, LACKS, MODES, TAKES, Node, node_of, side_by_side, unsaid
 from attest._options import OPTIONS, TYPES
+from attest._parser import Parser
 from attest._request import Request
 from attest._tensor_file import Tensor, read_tensors, tensor_of
 
@@ -39,11 +40,6 @@ _TYPES = {"F64": "DOUBLE", "F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16",
 
 #: Features of calls that models have: tensors are dense here, however they lie in the case.
 _TAKES = TAKES | {*TYPES, "strides of other tensors"}
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _attest.UserError(f"onnx: {message}; see `python -m attest onnx --help`")
 
 
 class NotSaid(Exception):
@@ -343,7 +339,7 @@ def _limit(word: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m attest onnx", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Example: python -m attest onnx bundle --out models",
     )  # fmt: skip
