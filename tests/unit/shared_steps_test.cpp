@@ -42,11 +42,11 @@ class SharedSteps : public faulty::BackendAround {
 
    private:
     void lose_groups(ConstTensor& tensor, std::vector<float>& own) const {
-      const auto [batch, heads, rows, features] = tensor.shape;
+      const std::int64_t features = tensor.shape[3], head = tensor.shape[2] * features, batch = tensor.shape[1] * head;
       const auto at = [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
-        return static_cast<std::size_t>(((b * heads + h) * rows + l) * features + d);
+        return static_cast<std::size_t>(b * batch + h * head + l * features + d);
       };
-      own.resize(static_cast<std::size_t>(batch * heads * rows * features));
+      own.resize(static_cast<std::size_t>(tensor.shape[0] * batch));
       std::vector<bool> lost(own.size());  // by the first row of a group
       each_index(tensor.shape, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
         own[at(b, h, l, d)] = static_cast<float>(load(tensor.data, tensor.dtype, tensor.offset(b, h, l, d)));
@@ -56,7 +56,7 @@ class SharedSteps : public faulty::BackendAround {
         if (lost[at(b, h, l / keys_ * keys_, 0)]) own[at(b, h, l, d)] = static_cast<float>(kNaN);
       });
       tensor.data = own.data();
-      tensor.strides = {heads * rows * features, rows * features, features, 1};
+      tensor.strides = {batch, head, features, 1};
     }
 
     std::int64_t keys_;
