@@ -78,7 +78,7 @@ SectionJson origin_of(const CompareResults& one) {
 }
 
 SectionJson origin_of(const JudgementFile& file) {
-  SectionJson facts = {fact("judgements", std::to_string(file.all.size()))};
+  SectionJson facts = SectionJson::array({fact("judgements", std::to_string(file.all.size()))});
   if (!file.all.empty()) {
     facts.push_back(fact("attest", file.all.back().attest));
     facts.push_back(fact("sandbox", file.all.back().sandbox));
