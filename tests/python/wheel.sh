@@ -18,8 +18,20 @@ wheels=(dist/*.whl)
 [ ${#wheels[@]} = 1 ] || { echo "wheel: ${#wheels[@]} wheels" >&2; exit 1; }
 [[ ${wheels[0]} == *-manylinux_* ]] || { echo "wheel: ${wheels[0]} is for this machine alone" >&2; exit 1; }
 
+start=$SECONDS
 "$ATTEST_WHEEL_PYTHON" -m venv venv
 venv/bin/pip install --quiet "${wheels[0]}"
+cat >mine.py <<'END'
+import numpy
+
+
+def attention(q, k, v):
+    scores = q @ numpy.swapaxes(k, -1, -2) / numpy.sqrt(numpy.float32(q.shape[-1]))
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+END
+venv/bin/python -m attest check "heads=2 seq=33x65 dim=64" "seq=40 dim=32" --python mine.py:attention
+echo "wheel: a callable of one's own has its verdicts $((SECONDS - start)) s after there was nothing but the wheel"
 cat >use.py <<'END'
 """All that a process has mapped after its work: libraries of the environment, of Python itself, or of every Linux."""
 import json
