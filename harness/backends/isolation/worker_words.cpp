@@ -23,6 +23,14 @@ constexpr std::size_t kMostOfStranger = 64 << 10;
 /// How long what a worker said at its end is waited for. Something that it left behind may keep the pipe.
 constexpr std::chrono::milliseconds kToEnd{200};
 
+/// Out of the way of the descriptors that the worker will have, which are set before its standard error is.
+int high(int descriptor) {
+  if (descriptor < 0) return descriptor;
+  const int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
+  close(descriptor);
+  return moved;
+}
+
 /// A pipe or a terminal is opened anew for the worker: the flags of what is shared, such as O_NONBLOCK, would be this
 /// process's, too. A file stays shared, as two who write at places of their own would overwrite each other.
 int standard_error_opened_anew() {
@@ -61,10 +69,10 @@ void pass_on(int from) {
 WorkerWords::WorkerWords(bool of_stranger) {
   int ends[2];
   if (!of_stranger || pipe2(ends, O_CLOEXEC) != 0) {
-    descriptor_ = of_stranger ? open("/dev/null", O_WRONLY | O_CLOEXEC) : standard_error_opened_anew();
+    descriptor_ = high(of_stranger ? open("/dev/null", O_WRONLY | O_CLOEXEC) : standard_error_opened_anew());
     return;
   }
-  descriptor_ = ends[1];
+  descriptor_ = high(ends[1]);
   std::promise<void> all_said;
   all_said_ = all_said.get_future();
   std::thread([all_said = std::move(all_said), from = ends[0]]() mutable {
