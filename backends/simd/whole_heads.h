@@ -11,7 +11,6 @@
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/worker.h"
 #include "backends/support/host_results.h"
-#include "backends/support/host_threads.h"
 #include "backends/support/key_rows.h"
 #include "backends/support/visibility.h"
 
