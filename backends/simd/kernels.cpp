@@ -18,6 +18,7 @@
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear-inl.h"
 #include "backends/simd/tile-inl.h"
+#include "backends/simd/whole_heads-inl.h"
 #include "reference/base/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -180,6 +181,7 @@ const Kernels<Real>& KernelsHere() {
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
+                                            .attend_head = AttendHead<Real>,
                                             .reads = Reads<Real>,
                                             .scores_of_few = kScoresOfFew<Real>,
                                             .accumulate_few = kAccumulateFew<Real>,

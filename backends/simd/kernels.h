@@ -3,6 +3,7 @@
 // Everything here is arithmetic. Where rows come from, who sees whom and what happens to scores is the plan's (plan.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -101,6 +102,35 @@ struct Token {
   std::int64_t out_stride = 0;
 };
 
+/// Keys of a head that is taken whole, at most, and rows of it whose scores exist at a time.
+inline constexpr std::int64_t kHeadKeys = 128, kHeadRows = 24;
+
+/// Bytes that will be read, from the start of a line on.
+struct FetchedBytes {
+  const char* from = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// A head whose rows see keys [0, seen): at least Kernels::rows rows, and kHeadKeys keys at most.
+template <class Real>
+struct WholeHead {
+  std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
+  const Real* queries = nullptr;  ///< rows x key_dim, query_stride apart
+  std::int64_t query_stride = 0;
+  const Real* keys_packed = nullptr;  ///< panels as Tile::keys_packed; missing keys may be anything
+  const Real* values = nullptr;       ///< rows, value_stride apart, whose columns are whole vectors
+  std::int64_t value_stride = 0;
+  bool values_packed = false;  ///< or panels as Tile::values
+  const Real* mask = nullptr;  ///< rows x keys, mask_stride apart, added to scaled scores; or none
+  std::int64_t mask_stride = 0;
+  const std::int64_t* seen = nullptr;  ///< a row: its number of keys, at least 1; unset where all are seen
+  Real scale = 1;
+  Real* weights = nullptr;           ///< room for kHeadRows x kHeadKeys
+  Real* out = nullptr;               ///< rows x value_dim, dense
+  Real* lse = nullptr;               ///< rows
+  std::array<FetchedBytes, 3> next;  ///< what the head that comes next reads
+};
+
 /// The functions of one instruction set.
 template <class Real>
 struct Kernels {
@@ -121,6 +151,8 @@ struct Kernels {
   void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);
   void (*accumulate)(const Tile<Real>&);
+  /// A head at once. False when it stored a number that is not finite: a hidden value may have got into it.
+  bool (*attend_head)(const WholeHead<Real>&);
   /// The products for few rows. `reads` says of which types.
   bool (*reads)(DType stored);
   void (*scores_of_few)(const Tile<Real>&);

@@ -56,6 +56,26 @@ class PackedKeys {
     suspects_.reserve(static_cast<std::size_t>(capacity));
   }
 
+  /// The chunk's rows as Real: where they lie when that needs no change, else in a buffer.
+  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
+    const std::int64_t columns = which == Cache::values ? value_dim_ : key_dim_;
+    if (const auto place = support::place_of_keys(inputs, chunk.b, chunk.first, chunk.count)) {
+      const ConstTensor& from = support::tensor_of(inputs, *place, which);
+      if (const auto rows = support::rows_in_place<Real>(from, place->batch, chunk.group, place->row)) return *rows;
+    }
+    for (std::int64_t j = 0; j < chunk.count; ++j) {
+      if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
+        const support::KeyPlace next = support::find_key(inputs, chunk.b, ahead);
+        fetch(support::tensor_of(inputs, next, which), next.batch, chunk.group, next.row);
+      }
+      const support::KeyPlace at = support::find_key(inputs, chunk.b, chunk.first + j);
+      widen_row(kernels_, support::tensor_of(inputs, at, which), at.batch, chunk.group, at.row,
+                rows_.data() + j * columns);
+      scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, at, which, rows_.data() + j * columns);
+    }
+    return {rows_.data(), columns};
+  }
+
   /// Panels of K^T; missing keys become 0.
   void load_keys(const Inputs& inputs, const KeyChunk& chunk) {
     const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys);
@@ -161,26 +181,6 @@ class PackedKeys {
   static std::int64_t padded(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
  private:
-  /// The chunk's rows as Real: where they lie when that needs no change, else in a buffer.
-  support::Rows<Real> rows_at(const Inputs& inputs, const KeyChunk& chunk, Cache which) {
-    const std::int64_t columns = which == Cache::values ? value_dim_ : key_dim_;
-    if (const auto place = support::place_of_keys(inputs, chunk.b, chunk.first, chunk.count)) {
-      const ConstTensor& from = support::tensor_of(inputs, *place, which);
-      if (const auto rows = support::rows_in_place<Real>(from, place->batch, chunk.group, place->row)) return *rows;
-    }
-    for (std::int64_t j = 0; j < chunk.count; ++j) {
-      if (const std::int64_t ahead = chunk.first + j + kAhead; ahead < chunk.end) {
-        const support::KeyPlace next = support::find_key(inputs, chunk.b, ahead);
-        fetch(support::tensor_of(inputs, next, which), next.batch, chunk.group, next.row);
-      }
-      const support::KeyPlace at = support::find_key(inputs, chunk.b, chunk.first + j);
-      widen_row(kernels_, support::tensor_of(inputs, at, which), at.batch, chunk.group, at.row,
-                rows_.data() + j * columns);
-      scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, at, which, rows_.data() + j * columns);
-    }
-    return {rows_.data(), columns};
-  }
-
   static constexpr DType kSame = sizeof(Real) == 8 ? DType::f64 : DType::f32;
   static constexpr std::int64_t kAhead = 32;  ///< rows that are on their way from memory
 

@@ -18,6 +18,7 @@
 #include "backends/simd/gradients.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/tasks.h"
+#include "backends/simd/whole_heads.h"
 #include "backends/simd/worker.h"
 #include "backends/support/host_results.h"
 #include "backends/support/host_threads.h"
@@ -45,6 +46,9 @@ class SimdPlan : public Plan {
       if (task.parts > 1) partial_rows_ = std::max(partial_rows_, task.partial + task.rows);
       if (task.part == 0 && task.parts > 1) split_.push_back(task);
     }
+    if (!pairs_ && WholeHeads<Real>::takes(call)) heads_.emplace(call_, kernels_, options_.visibility());
+    if (heads_ && !heads_->takes_any()) heads_.reset();
+    if (heads_) rows = std::max(rows, call.query_length);
     chunk_ = kCacheBytes / (pairs_ ? 2 : static_cast<std::int64_t>(sizeof(Real))) / (call.key_dim + call.value_dim);
     chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
     partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
@@ -61,11 +65,15 @@ class SimdPlan : public Plan {
       inputs_ = prepared_.of(call_, uploaded_);
       inputs_.remove(TensorId::q_scales);
     }
+    if (heads_) attend_heads();
     threads_.each(std::ssize(tasks_), [this](std::int64_t task, std::size_t worker) {
-      attend(tasks_[static_cast<std::size_t>(task)], *workers_[worker]);
+      if (is_left(tasks_[static_cast<std::size_t>(task)]))
+        attend(tasks_[static_cast<std::size_t>(task)], *workers_[worker]);
     });
-    threads_.each(std::ssize(split_),
-                  [this](std::int64_t task, std::size_t) { put_together(split_[static_cast<std::size_t>(task)]); });
+    threads_.each(std::ssize(split_), [this](std::int64_t task, std::size_t) {
+      const Task& first = split_[static_cast<std::size_t>(task)];
+      if (is_left(first)) put_together(first);
+    });
     if (gradients_) gradients_->run();
   }
 
@@ -90,6 +98,25 @@ class SimdPlan : public Plan {
     const auto width = call.key_dim * static_cast<std::int64_t>(size_of(type_of(call, TensorId::k))) +
                        call.value_dim * static_cast<std::int64_t>(size_of(type_of(call, TensorId::v)));
     return call.batch * call.key_heads * call.key_length * width;
+  }
+
+  void attend_heads() {
+    constexpr std::int64_t kBlocksOfWorker = 8;
+    const std::int64_t heads = call_.batch * call_.query_heads;
+    const std::int64_t together = std::max<std::int64_t>(heads / (kBlocksOfWorker * threads_.workers()), 1);
+    threads_.each(support::divide_up(heads, together), [&](std::int64_t block, std::size_t worker) {
+      heads_->attend(inputs_, block * together, std::min((block + 1) * together, heads), results_, *workers_[worker]);
+    });
+  }
+
+  /// Whether some of the task's heads were not taken whole.
+  bool is_left(const Task& task) const {
+    if (!heads_) return true;
+    const std::int64_t last = row_of(call_, task, task.rows - 1).h;
+    for (std::int64_t h = row_of(call_, task, 0).h; h <= last; ++h) {
+      if (heads_->failed(task.b, h)) return true;
+    }
+    return false;
   }
 
   void attend(const Task& task, Worker& worker) {
@@ -431,6 +458,7 @@ class SimdPlan : public Plan {
   std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
   std::vector<Real> partials_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<WholeHeads<Real>> heads_;
   std::optional<support::FusedGradients<Real, SimdGradients<Real>>> gradients_;
 };
 

@@ -143,7 +143,7 @@ HWY_INLINE void WithVectors(std::int64_t vectors, const Function& function) {
 /// A function of its own: with the softmax behind it GCC 12 runs out of registers.
 template <int R, int N, class Number, class Real>
 HWY_NOINLINE void ScoreGroup(const Number* queries, std::int64_t query_stride, const Number* keys, std::int64_t depth,
-                             Real scale, Real* to) {
+                             Real scale, Real* to, std::int64_t to_stride) {
   const TagOf<Real> tag;
   Sums<Real, R, N> scores;
 #pragma GCC unroll 16
@@ -159,7 +159,7 @@ HWY_NOINLINE void ScoreGroup(const Number* queries, std::int64_t query_stride, c
     for (int n = 0; n < N; ++n) {
       // Only queries of reals were scaled already.
       const auto score = std::is_same_v<Number, Real> ? scores.at[r][n] : hn::Mul(scores.at[r][n], by);
-      hn::StoreU(score, tag, to + r * kTileKeys + n * kLanes<Real>);
+      hn::StoreU(score, tag, to + r * to_stride + n * kLanes<Real>);
     }
   }
 }
@@ -174,7 +174,7 @@ HWY_INLINE void ScoresOf(const Tile<Real>& tile, const Number* queries, std::int
       if (seen <= 0) return;
       WithVectors((seen + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() {
         ScoreGroup<R, N>(queries + row * query_stride, query_stride, keys + key * depth, depth, scale,
-                         tile.weights + row * kTileKeys + key);
+                         tile.weights + row * kTileKeys + key, kTileKeys);
       });
     });
   }

@@ -55,6 +55,7 @@ struct Worker {
     last.resize(static_cast<std::size_t>(block));
     value.resize(static_cast<std::size_t>(call.value_dim));
     before.resize(static_cast<std::size_t>(kFewRows * packed.columns()));
+    head_weights.resize(static_cast<std::size_t>(kHeadRows * kHeadKeys));
     places.reserve(padded);
     seen.reserve(padded);
     blocks.reserve(padded);
@@ -70,7 +71,8 @@ struct Worker {
   PackedKeys<Real> packed;
   std::optional<PairWorker> pairs;
   support::Aligned<Real> queries, out, maximum, sum, weights, value;
-  support::Aligned<Real> before;  ///< O of few rows, before a tile
+  support::Aligned<Real> head_weights;  ///< of a head that is taken whole
+  support::Aligned<Real> before;        ///< O of few rows, before a tile
   std::vector<std::int64_t> first, last;
   std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees
   std::vector<support::RowKeys> seen;
