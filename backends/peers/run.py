@@ -5,7 +5,7 @@
 
 Each peer runs in its environment (install.sh makes them), by one thread. Where a library has no logsumexp, lines that
 ask for it beside the output are asked without. Cases of `matrix` and `backward` run once. Peers that are slow run a
-sample of a suite (peers.toml). Maps of errors are left out of the files.
+sample of a suite (peers.toml). The files hold what report.py reads; `attest check --json` gives the rest.
 
 With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
 results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
@@ -128,11 +128,32 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         results.mkdir(parents=True, exist_ok=True)
         told = [json.loads(line) for line in verdicts.read_text().replace(folder, "").splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            for verdict in told:
-                verdict.pop("error_map", None)
-                text = json.dumps(verdict, separators=(",", ":"), ensure_ascii=False)
+            for verdict in (line for line in told if line["kind"] in ("run", "verdict")):
+                text = json.dumps(kept(verdict), separators=(",", ":"), ensure_ascii=False)
                 packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
         print(f"{name}, {suite}: {counts_of(told)}", flush=True)
+
+
+#: Of a verdict, what report.py reads; `worst` and the ratio of what isn't right.
+KEPT = ("kind", "case", "backend", "status", "reason", "cause")
+RIGHT = ("pass", "weak", "refused", "inconclusive", "convention")
+
+
+def instructions() -> list[str]:
+    """The sets of vector and matrix instructions of this processor, on which results of most libraries depend."""
+    path = Path("/proc/cpuinfo")
+    flags = set(re.findall(r"\w+", path.read_text())) if path.exists() else set()
+    names = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "AVX512-BF16", "avx512_fp16": "AVX512-FP16"}
+    return [name for flag, name in {**names, "amx_bf16": "AMX-BF16"}.items() if flag in flags]
+
+
+def kept(line: dict[str, Any]) -> dict[str, Any]:
+    """The line of a verdict without what no table needs, so that files stay small."""
+    if line["kind"] == "run":
+        left = {name: value for name, value in line.items() if name not in ("conditions", "selection", "unavailable")}
+        return {**left, "machine": {**line["machine"], "instructions": instructions()}}
+    names = KEPT if line["status"] in RIGHT else (*KEPT, "error_over_bound", "worst")
+    return {name: line[name] for name in names if line.get(name) is not None}
 
 
 def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:
