@@ -128,8 +128,8 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         results.mkdir(parents=True, exist_ok=True)
         told = [json.loads(line) for line in verdicts.read_text().replace(folder, "").splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            for verdict in (line for line in told if line["kind"] in ("run", "verdict")):
-                text = json.dumps(kept(verdict), separators=(",", ":"), ensure_ascii=False)
+            for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
+                text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
                 packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
         print(f"{name}, {suite}: {counts_of(told)}", flush=True)
 
@@ -154,6 +154,14 @@ def kept(line: dict[str, Any]) -> dict[str, Any]:
         return {**left, "machine": {**line["machine"], "instructions": instructions()}}
     names = KEPT if line["status"] in RIGHT else (*KEPT, "error_over_bound", "worst")
     return {name: line[name] for name in names if line.get(name) is not None}
+
+
+def summed(lines: list[dict[str, Any]], refused: bool) -> list[dict[str, Any]]:
+    """With what was `refused` as one line for each reason, {"kind": "refused", "reason": ..., "count": ...}."""
+    gone = [line for line in lines if refused and line.get("status") == "refused"]
+    counts = Counter(str(line.get("reason")) for line in gone)
+    left = [line for line in lines if not (refused and line.get("status") == "refused")]
+    return left + [{"kind": "refused", "reason": reason, "count": n} for reason, n in counts.most_common()]
 
 
 def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:
