@@ -451,6 +451,7 @@ def post(found: Finding, run: dict[str, Any], whole: bool = False) -> str:
     else:
         lines += [f"The program [{name}](../../../backends/peers/bugs/{name}) needs the library alone.", ""]
     lines += [f"Its output, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
+    lines += [f"On AVX2: {found['avx2'][0].lower()}{found['avx2'][1:]}", ""] if "avx2" in found else []
     lines += [f"**Expected:** {found['wanted']}", "", f"**Cause:** {found['where']}", ""]
     lines += [f"**Who is hit:** {found['who']}", "", f"**Related:** {found['upstream']}"]
     return "\n".join(lines) + "\n"

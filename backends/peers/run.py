@@ -43,9 +43,15 @@ def environment() -> dict[str, str]:
 def module(interpreter: Path, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """A module of the peer's environment run as a program; its name is the first word."""
     command = [str(interpreter), "-m", *words]
-    return subprocess.run(
-        command, env={**environment(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
-    )
+    # A file: a library's own warnings then can't stop a worker that nobody reads from.
+    with tempfile.TemporaryFile("w+") as said:
+        ended = subprocess.run(
+            command, env={**environment(), **(variables or {})}, cwd=HERE, stdout=subprocess.PIPE, stderr=said, text=True,
+            check=False,
+        )  # fmt: skip
+        said.seek(0)
+        ended.stderr = said.read()
+    return ended
 
 
 def attest_data(interpreter: Path) -> Path:

@@ -227,6 +227,8 @@ class MultiheadAttention(Torch):
             mask = mask[0, 0].expand(shape[2:])
         else:
             mask = mask.expand(shape).reshape(request.batch * request.heads, *shape[2:])
+        if padding is not None and mask.dtype != torch.bool:  # the module wants both of one type
+            padding = torch.zeros(padding.shape, dtype=dtype).masked_fill(padding, -torch.inf)
         return padding, ~mask if mask.dtype == torch.bool else mask.to(dtype)
 
     def cannot_do(self, call: Any) -> Optional[str]:
