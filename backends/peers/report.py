@@ -194,7 +194,8 @@ def ran_on(peer: str, suite: str) -> str:
         machine = line.get("machine", {})
         sets = ", ".join(machine["instructions"]) if "instructions" in machine else "instruction sets not recorded"
         device = line["backends"][0].get("device") or "CPU"
-        return f"{machine.get('cpu', 'processor not recorded')} ({sets}), {device}, {machine.get('system', '')}".rstrip(", ")
+        processor = machine.get("cpu", "processor not recorded")
+        return f"{processor} ({sets}), {device}, {machine.get('system', '')}".rstrip(", ")
     return ""
 
 
@@ -396,7 +397,8 @@ def page() -> str:
     bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
     signs = sum("part_of" in found for found in findings)
     out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]
-    out += [f"The tables hold {len(bugs)} bugs, {signs} of them by two signs."]
+    arguable = sum(not certain_of(found, findings) for found in bugs)
+    out += [f"The tables hold {len(bugs)} bugs, {arguable} of them arguable, {signs} by two signs."]
     programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
     tables = [("bug", True), ("bug", False), *((kind, True) for kind in KINDS[1:-1])]
     for kind, certain in tables:

@@ -83,7 +83,8 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # The scale times log2(e) is one factor, of the query, which stays in its type; tiles of keys go by the processor's vectors; the sum divides last.
+        # The scale times log2(e) is one factor, of the query, which stays in its type; tiles of keys go by the
+        # processor's vectors; the sum divides last.
         stated = {
             "base2": True, "scale": "folded_log2e", "division": "reciprocal", "key_block": 8, "flush_to_zero": True,
         }  # fmt: skip

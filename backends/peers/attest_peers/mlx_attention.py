@@ -16,7 +16,9 @@ from attest_peers.request import Request
 class Backend(OfNumpy):
     name = "mlx"
     library = f"mlx.core.fast.scaled_dot_product_attention, MLX {mx.__version__}, CPU"
-    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=f16", "dtype=bf16", "sinks"}) - {"out=dmask"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=f16", "dtype=bf16", "sinks"}) - {
+        "out=dmask"
+    }  # fmt: skip
     cannot = {
         "out=dmask": "the adapter gives the mask as a constant",
         "softcap": "the function has no parameter for it",

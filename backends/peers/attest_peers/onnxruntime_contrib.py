@@ -225,8 +225,9 @@ class GroupQueryAttention(Contrib):
             totals = totals if request.key_lengths is None else np.asarray(request.key_lengths, np.int32)
             chunks = chunks if request.query_lengths is None else np.asarray(request.query_lengths, np.int32)
             before = int((totals - chunks).max())
-            new = ragged(k, totals - chunks, totals, request.queries), ragged(v, totals - chunks, totals, request.queries)
-            cached = ragged(k, 0 * totals, totals - chunks, before), ragged(v, 0 * totals, totals - chunks, before)
+            starts = totals - chunks
+            new = tuple(ragged(t, starts, totals, request.queries) for t in (k, v))
+            cached = tuple(ragged(t, 0 * totals, starts, before) for t in (k, v))
         given = {name: side_by_side(array) for name, array in zip(("query", "key", "value"), (q, *new))}
         if before:
             given.update(past_key=cached[0], past_value=cached[1])
@@ -242,7 +243,7 @@ class GroupQueryAttention(Contrib):
         if call.key_length < call.query_length:
             return "seq=LqxLk: query and key must have the same sequence length, or keys be cached; the kernel's text"
         if call.key_length > call.query_length > 1 and call.batch > 1 and not causal_at_end(call):
-            return "batch: query_seqlens, which batches with cached keys want, requires causal=1; group_query_attention.cc"
+            return "batch: query_seqlens, which batches with cached keys want, requires causal=1, says the kernel"
         if causal_at_end(call) and "out=present" in call.features and "lengths" in call.features:
             return "out=present: cache rows beyond a sequence's tokens are unspecified; docs/ContribOperators.md"
         return super().cannot_do(call)
