@@ -105,8 +105,8 @@ def main() -> None:
             "wrong": wrong, "runs": 3, "says": text, "line_wrong": of_line, "machine": machine(),
             "versions": [*versions_of(program, environment), "Python " + re.search(r"version = (\S+)", python)[1]],
         }  # fmt: skip
+        TARGET.write_text(json.dumps(dict(sorted(proved.items())), indent=1) + "\n")
         print(f"{program}: {wrong} of 3, its line {of_line} of 3; {text}", flush=True)
-    TARGET.write_text(json.dumps(dict(sorted(proved.items())), indent=1) + "\n")
 
 
 if __name__ == "__main__":

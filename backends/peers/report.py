@@ -18,6 +18,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -207,10 +208,10 @@ def environment(peers: list[str], suites: Iterable[str]) -> list[str]:
             if (place := ran_on(peer, suite)) and peer not in where[re.sub(r"-fc-\S+", "", place)]:
                 where[re.sub(r"-fc-\S+", "", place)].append(peer)
     most = max(where, key=lambda place: len(where[place]), default="")
-    lines = [f"Environment: {most}."] if most else []
+    said = [f"Environment: {most}."] if most else []
     for place in sorted(set(where) - {most}):
-        lines.append(f"{', '.join(f'`{peer}`' for peer in where[place])}: {place}.")
-    return [*lines, ""] if lines else []
+        said.append(f"{', '.join(f'`{peer}`' for peer in where[place])}: {place}.")
+    return [*textwrap.wrap(" ".join(said), 118, break_on_hyphens=False), ""] if said else []
 
 
 def options_of() -> list[dict[str, str]]:

@@ -337,7 +337,7 @@ def test_tables_say_where_their_results_are_from(tmp_path, monkeypatch):
     written(tmp_path, "mlx", "smoke", verdict("seq=1 dim=1"), cpu="A", instructions=["AVX2"], system="Linux")
     written(tmp_path, "iree", "smoke", verdict("seq=1 dim=1"), cpu="B")
     lines = report.environment(["jax", "mlx", "iree"], ["smoke"])
-    assert lines == ["Environment: A (AVX2), CPU, Linux.", "`iree`: B (instruction sets not recorded), CPU.", ""]
+    assert lines == ["Environment: A (AVX2), CPU, Linux. `iree`: B (instruction sets not recorded), CPU.", ""]
 
 
 def test_refused_cases_of_large_suites_are_one_line_for_each_reason():
