@@ -236,9 +236,9 @@ def answers(peer: str, findings: list[Finding]) -> tuple[str, str]:
             said = str(line.get("reason") or "") if line["status"] == "convention" else ""
             found = next((each for each in findings if fits(each, peer, line)), None) if line["status"] in RED else None
             name = found["name"] if found else ""
-            if re.search("empty_row=.*nan", said) or name in ("empty_row_nan", "paddle_empty_row"):
+            if re.search("empty_row=(nan|mean of v, or nan)", said) or name in ("empty_row_nan", "paddle_empty_row"):
                 empty.add("NaN")
-            if "empty_row=mean" in said or name in ("empty_row_mean", "paddle_empty_row"):
+            if re.search("empty_row=(mean of v|nan, or mean)", said) or name in ("empty_row_mean", "paddle_empty_row"):
                 empty.add("mean")
             leaks |= "hidden_nan=leaks" in said or name == "hidden_nan"
     return " or ".join(sorted(empty)) or "0", "leaks" if leaks else "stays out"

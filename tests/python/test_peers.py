@@ -317,6 +317,7 @@ def test_the_support_matrix_says_right_wrong_or_refused(tmp_path, monkeypatch):
         verdict("seq=2 dim=1 mask=bool:1111:none", "convention", reason=stated),
         {"kind": "refused", "reason": "dropout: none", "count": 3},
     )  # fmt: skip
+    written(tmp_path, "mlx", "smoke", verdict("a", "convention", reason="empty_row=mean of v, hidden_nan=leaks"))
     findings = [
         {"name": "zero", "kind": "bug", "peers": ["jax"], "cause": "outside", "options": ["scale"]},
         {"name": "empty", "kind": "limit", "peers": ["jax"], "cause": "threw"},
@@ -324,7 +325,8 @@ def test_the_support_matrix_says_right_wrong_or_refused(tmp_path, monkeypatch):
     rows = dict(line.strip("| ").split(" | ") for line in report.support(["jax"], findings)[2:])
     assert rows["causal"] == "yes" and rows["dropout"] == "no" and rows["sinks"] == "?"
     assert rows["scale"] == "[wrong](peers/posts/zero.md)" and rows["no keys"] == "[limit](#limits)"
-    assert rows["a query that sees nothing"] == "NaN" and rows["NaN in hidden keys and values"] == "stays out"
+    assert rows["a query that sees nothing"] == "NaN" and report.answers("mlx", []) == ("mean", "leaks")
+    assert rows["NaN in hidden keys and values"] == "stays out"
     assert report.share("jax") == "66%" and report.cases_of("jax", "matrix") == 9
     assert "dropout: none (3)" in report.refused_table(["jax"])[2]
 
