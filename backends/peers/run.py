@@ -64,7 +64,7 @@ def attest_data(interpreter: Path) -> Path:
 def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
     """The suite's lines, with files named as the installed suite finds them; a part of them where the peer says so.
     `backward` has the lines of gradients of all suites."""
-    share = ["--share", str(peer[suite])] if suite in peer else []
+    share = ["--share", str(peer[suite])] if isinstance(peer.get(suite), str) else []  # `linear = true` is none
     more = ["--suite", "bugs"] if suite == "backward" else []
     listed = module(interpreter, "attest", "check", "--suite", suite, *more, *share, "--list")
     if listed.returncode:
