@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import gzip
 import json
 import math
 import re
 import sys
+import textwrap
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results"
@@ -37,8 +39,12 @@ Verdict = dict[str, Any]
 def lines_of(peer: str, suite: str) -> list[dict[str, Any]]:
     """The result file's lines; none where it wasn't run."""
     path = RESULTS / "peers" / f"{peer}.{suite}.jsonl.gz"
-    if not path.exists():
-        return []
+    return read(path, path.stat().st_mtime_ns) if path.exists() else []
+
+
+@functools.lru_cache(maxsize=None)
+def read(path: Path, _time: int) -> list[dict[str, Any]]:
+    """A file as it was at a time."""
     with gzip.open(path, "rt") as file:
         lines = [json.loads(line) for line in file]
     for line in lines:
@@ -94,6 +100,14 @@ def classified(peer: str, suite: str, findings: list[Finding]) -> Iterator[tuple
             yield line, next((finding for finding in findings if fits(finding, peer, line)), None)
 
 
+def by_statement(verdict: Verdict, findings: list[Finding]) -> Finding | None:
+    """Of a verdict that is right by what the peer states: the convention that says so."""
+    if verdict["status"] != "convention":
+        return None
+    said = str(verdict.get("reason") or "")
+    return next((found for found in findings if "stated" in found and re.search(found["stated"], said)), None)
+
+
 def kinds_of(peer: str, suite: str, findings: list[Finding]) -> str:
     """What failed, by kind: ", 2 bug, 1 convention"."""
     kinds = collections.Counter(
@@ -110,10 +124,26 @@ def verdicts_of(peer: str, suite: str) -> list[Verdict]:
     return [line for line in lines_of(peer, suite) if line["kind"] == "verdict"]
 
 
+def refusals(peer: str, suite: str) -> collections.Counter[str]:
+    """How many cases were refused, by the reason. run.py writes large suites with one line for each reason."""
+    counts: collections.Counter[str] = collections.Counter()
+    for line in lines_of(peer, suite):
+        if line["kind"] == "refused":
+            counts[str(line["reason"])] += line["count"]
+        elif line.get("status") == "refused":
+            counts[str(line.get("reason"))] += 1
+    return counts
+
+
+def cases_of(peer: str, suite: str) -> int:
+    answered = sum(line["status"] != "refused" for line in verdicts_of(peer, suite))
+    return answered + sum(refusals(peer, suite).values())
+
+
 def cell(peer: str, suite: str, findings: list[Finding]) -> str:
     """What passed or proves little, what failed by kind, what is inconclusive. The rest of a suite is refused."""
     verdicts = verdicts_of(peer, suite)
-    if not verdicts:
+    if not cases_of(peer, suite):
         return "-"
     count = collections.Counter(line["status"] for line in verdicts)
     text = f"{count['pass']} pass" + f", {count['weak']} weak" * bool(count["weak"]) + kinds_of(peer, suite, findings)
@@ -129,7 +159,7 @@ def stated(peer: str) -> int:
 def suites_table(peers: list[str], findings: list[Finding]) -> list[str]:
     """A row for each peer, for several where all is the same, and a column for each suite that one of them ran. How
     many of its conventions a peer states has a column where one states any."""
-    cases = {suite: {len(verdicts_of(peer, suite)) for peer in peers} - {0} for suite in SUITES}
+    cases = {suite: {cases_of(peer, suite) for peer in peers} - {0} for suite in SUITES}
     ran = [suite for suite in SUITES if cases[suite]]
     header = ["peer", "library", *(f"{suite} ({', '.join(map(str, sorted(cases[suite])))})" for suite in ran), "taken"]
     counts = {p: stated(p) for p in peers}
@@ -147,19 +177,129 @@ def gradients_table(peers: list[str], findings: list[Finding]) -> list[str]:
     """A row for each peer that gives gradients."""
     rows = []
     for peer in peers:
-        verdicts = verdicts_of(peer, GRADIENTS)
-        if verdicts:
-            refused = sum(line["status"] == "refused" for line in verdicts)
-            rows.append([f"`{peer}`", cell(peer, GRADIENTS, findings), str(refused), str(len(verdicts))])
+        if cases := cases_of(peer, GRADIENTS):
+            refused = sum(refusals(peer, GRADIENTS).values())
+            rows.append([f"`{peer}`", cell(peer, GRADIENTS, findings), str(refused), str(cases)])
     return table(["peer", "verdicts", "refused", "lines"], rows) if rows else ["Nothing."]
 
 
 def share(peer: str) -> str:
     """How much of `matrix` is not refused."""
-    verdicts = verdicts_of(peer, "matrix")
-    if not verdicts:
-        return "-"
-    return f"{100 * sum(line['status'] != 'refused' for line in verdicts) // len(verdicts)}%"
+    cases = cases_of(peer, "matrix")
+    return f"{100 * (cases - sum(refusals(peer, 'matrix').values())) // cases}%" if cases else "-"
+
+
+def ran_on(peer: str, suite: str) -> str:
+    """Processor, instruction sets and device of a run, as its file says; empty where there is none."""
+    for line in lines_of(peer, suite)[:1]:
+        machine = line.get("machine", {})
+        sets = ", ".join(machine["instructions"]) if "instructions" in machine else "instruction sets not recorded"
+        device = line["backends"][0].get("device") or "CPU"
+        processor = machine.get("cpu", "processor not recorded")
+        return f"{processor} ({sets}), {device}, {machine.get('system', '')}".rstrip(", ")
+    return ""
+
+
+def environment(peers: list[str], suites: Iterable[str]) -> list[str]:
+    """The environment of a table's results: a line for each that there is."""
+    where: dict[str, list[str]] = collections.defaultdict(list)
+    for suite in suites:
+        for peer in peers:
+            if (place := ran_on(peer, suite)) and peer not in where[re.sub(r"-fc-\S+", "", place)]:
+                where[re.sub(r"-fc-\S+", "", place)].append(peer)
+    most = max(where, key=lambda place: len(where[place]), default="")
+    said = [f"Environment: {most}."] if most else []
+    for place in sorted(set(where) - {most}):
+        said.append(f"{', '.join(f'`{peer}`' for peer in where[place])}: {place}.")
+    return [*textwrap.wrap(" ".join(said), 118, break_on_hyphens=False), ""] if said else []
+
+
+def options_of() -> list[dict[str, str]]:
+    return tomllib.loads((HERE / "support.toml").read_text())["option"]
+
+
+def bugs_by_option(peer: str, findings: list[Finding]) -> dict[str, list[Finding]]:
+    """Findings that a verdict on the peer, or a program, shows, by the options that they name."""
+    by_option: dict[str, list[Finding]] = collections.defaultdict(list)
+    for found in findings:
+        if found["kind"] == "bug" and any(fnmatch(peer, pattern) for pattern in found["peers"]):
+            for option in found.get("options", []):
+                by_option[option].append(found)
+    return by_option
+
+
+def answers(peer: str, findings: list[Finding]) -> tuple[str, str]:
+    """What a query that sees nothing gives, and what a NaN in a hidden key does, by all verdicts on the peer."""
+    empty, leaks = set(), False
+    for suite in (*SUITES, GRADIENTS):
+        for line in verdicts_of(peer, suite):
+            said = str(line.get("reason") or "") if line["status"] == "convention" else ""
+            found = next((each for each in findings if fits(each, peer, line)), None) if line["status"] in RED else None
+            name = found["name"] if found else ""
+            if re.search("empty_row=(nan|mean of v, or nan)", said) or name in ("empty_row_nan", "paddle_empty_row"):
+                empty.add("NaN")
+            if re.search("empty_row=(mean of v|nan, or mean)", said) or name in ("empty_row_mean", "paddle_empty_row"):
+                empty.add("mean")
+            leaks |= "hidden_nan=leaks" in said or name == "hidden_nan"
+    return " or ".join(sorted(empty)) or "0", "leaks" if leaks else "stays out"
+
+
+def support(peers: list[str], findings: list[Finding]) -> list[str]:
+    """A row for each option and a column for each peer: right, wrong with a link to the report, or refused."""
+    wrong = {peer: bugs_by_option(peer, findings) for peer in peers}
+    answered = {peer: list(kinds_of_answers(peer, findings)) for peer in peers}
+
+    def reports(peer: str, option: str) -> list[str]:
+        names = dict.fromkeys(found.get("part_of", found["name"]) for found in wrong[peer][option])
+        return [f"[wrong](peers/posts/{name}.md)" for name in names]
+
+    rows = []
+    for option in options_of():
+        row = [option["name"] + (f" ({option['says']})" if "says" in option else "")]
+        for peer in peers:
+            kinds = collections.Counter(kind for case, kind in answered[peer] if re.search(option["line"], case))
+            row.append(", ".join(reports(peer, option["name"])) or support_cell(kinds))
+        rows.append(row)
+    said = {peer: answers(peer, findings) for peer in peers}
+    for place, title in enumerate(("a query that sees nothing", "NaN in hidden keys and values")):
+        rows.append([title, *(", ".join([said[peer][place], *reports(peer, title)]) for peer in peers)])
+    return table(["option", *(f"`{peer}`" for peer in peers)], rows)
+
+
+def kinds_of_answers(peer: str, findings: list[Finding]) -> Iterator[tuple[str, str]]:
+    """Of each case that the peer answered: right, inconclusive, or the kind of its failure."""
+    for suite in (*SUITES, GRADIENTS):
+        for verdict in verdicts_of(peer, suite):
+            if verdict["status"] in RED:
+                found = next((each for each in findings if fits(each, peer, verdict)), None)
+                kind = found["kind"] if found else "unexplained"
+                yield verdict["case"], "right" if kind == "convention" else kind
+            elif verdict["status"] != "refused":
+                yield verdict["case"], "inconclusive" if verdict["status"] == "inconclusive" else "right"
+
+
+def support_cell(kinds: collections.Counter[str]) -> str:
+    """What most answers are; a bug of another option doesn't make this one wrong."""
+    counts = {kind: n for kind, n in kinds.items() if kind != "bug"}
+    most = max(counts, key=lambda kind: counts[kind], default="no" if not kinds else "right")
+    others = {"limit": "[limit](#limits)", "arithmetic": "[loose](#loose-arithmetic)", "right": "yes", "no": "no"}
+    return others.get(most, "?")
+
+
+def refused_table(peers: list[str]) -> list[str]:
+    """The reasons why cases of `matrix` were refused, by peer: those that an adapter gives with a place in the source."""
+    rows = []
+    for peer in peers:
+        counts = refusals(peer, "matrix")
+        total = cases_of(peer, "matrix")
+        if not total:
+            continue
+        classes = [(reason, count) for reason, count in counts.most_common() if "attention has no parameter" not in reason]
+        without = sum(counts.values()) - sum(count for _, count in classes)
+        cells = [f"{reason.replace('|', '/')} ({count})" for reason, count in classes if count * 100 >= total]
+        cells.append(f"the interface has no such option ({without})")
+        rows.append([f"`{peer}`", f"{100 * sum(counts.values()) // total}%", "; ".join(cells)])
+    return table(["peer", "refused", "reasons of 1% of the cases and more"], rows)
 
 
 def library(peer: str) -> str:
@@ -206,11 +346,26 @@ def report_of(found: Finding, run: dict[str, Any] | None) -> str:
     if not run:
         return "-"
     others = [f"part of `{found['part_of']}`"] if "part_of" in found else []
-    others += [found["upstream"]] if "upstream" in found else []
+    others += [found["upstream"].rstrip(".")] if found.get("upstream", NOT_REPORTED) != NOT_REPORTED else []
     others += [f"program {run['wrong']} of {run['runs']}"] * (run["wrong"] != run["runs"])
     if not found["line"].startswith("none") and run["line_wrong"] != run["runs"]:
         others.append(f"line {run['line_wrong']} of {run['runs']}")
-    return "; ".join([f"[report](peers/posts/{found['name']}.md)", *others])
+    return "; ".join([f"[report](peers/posts/{found.get('part_of', found['name'])}.md)", *others])
+
+
+def certain_of(found: Finding, findings: list[Finding]) -> bool:
+    """Whether a text of the library, or its plain meaning, says that a bug is one. A sign is as certain as its bug."""
+    whole = next((each for each in findings if each["name"] == found.get("part_of")), found)
+    return bool(whole.get("certain", True))
+
+
+def machines_of(programs: dict[str, Any]) -> list[str]:
+    """Where programs ran: a line for each environment, with those that differ from the most."""
+    where: dict[str, list[str]] = collections.defaultdict(list)
+    for name, run in programs.items():
+        where[re.sub(r"-fc-\S+", "", run.get("machine", "a machine that was not recorded"))].append(name)
+    ordered = sorted(where, key=lambda place: -len(where[place]))
+    return [f"- {place}" + (f": {', '.join(where[place])}" if n else "") for n, place in enumerate(ordered)]
 
 
 def page() -> str:
@@ -225,24 +380,37 @@ def page() -> str:
                     seen[found["name"]][peer] += 1
                 else:
                     unexplained.append([peer, f"`{verdict['case']}`", str(verdict["cause"])])
+            for verdict in verdicts_of(peer, suite):
+                if found := by_statement(verdict, findings):
+                    seen[found["name"]][peer] += 1
     out = (HERE / "peers_head.txt").read_text().splitlines()
+    groups = tomllib.loads((HERE / "peers.toml").read_text())
+    for group in ("frameworks", "runtimes"):
+        columns = [peer for peer in peers if groups[peer].get("group") == group]
+        out += [f"### {group.capitalize()}", "", *environment(columns, (*SUITES, GRADIENTS)), *support(columns, findings), ""]
+    out += ["## Verdicts", "", *(HERE / "verdicts_head.txt").read_text().splitlines(), ""]
+    out += environment(peers, SUITES)
     out += suites_table(peers, findings)
+    out += ["", "## Refused", "", "Cases of `matrix` that an adapter refused, by its reason.", ""]
+    out += [*environment(peers, ["matrix"]), *refused_table(peers)]
     out += ["", "## Gradients", "", *(HERE / "gradients_head.txt").read_text().splitlines()]
-    out += gradients_table(peers, findings)
+    out += [*environment(peers, [GRADIENTS]), *gradients_table(peers, findings)]
     bugs = [found for found in findings if found["kind"] == "bug" and "part_of" not in found]
     signs = sum("part_of" in found for found in findings)
     out += ["", "## Fuzzing", "", *fuzzing(peers, findings), ""]
-    out += [f"The tables hold {len(bugs)} bugs, {signs} of them by two signs."]
+    arguable = sum(not certain_of(found, findings) for found in bugs)
+    out += [f"The tables hold {len(bugs)} bugs, {arguable} of them arguable, {signs} by two signs."]
     programs = json.loads((RESULTS / "peers" / "programs.json").read_text())
-    for kind in KINDS[:-1]:
+    tables = [("bug", True), ("bug", False), *((kind, True) for kind in KINDS[1:-1])]
+    for kind, certain in tables:
         rows = []
-        for found in (f for f in findings if f["kind"] == kind):
+        for found in (f for f in findings if f["kind"] == kind and certain_of(f, findings) == certain):
             who = ", ".join(f"`{peer}` {count}" for peer, count in seen[found["name"]].items()) or (
                 f"{', '.join(f'`{each}`' for each in found['peers'])}: its program" if kind == "bug" else "none"
             )
             row = [f"{found['says']}", who, code(found["line"])]
             if kind == "bug":
-                row.append(report_of(found, programs.get(found["name"])))
+                row.append(report_of(found, programs.get(found.get("part_of", found["name"]))))
             elif kind == "convention":
                 row.append(found["wanted"] + (f". {found['upstream']}" if "upstream" in found else ""))
             elif kind == "arithmetic":
@@ -253,30 +421,42 @@ def page() -> str:
             "convention": ["what attest says"],
             "arithmetic": ["place", "error/bound up to"],
         }
-        out += ["", f"## {PLURAL[kind].capitalize()}", ""]
-        if kind == "bug":
-            out += ["A report has the program, its output, what was expected and why, and the place in the source.", ""]
+        out += ["", f"## {PLURAL[kind].capitalize() if certain else 'Arguable bugs'}", ""]
+        if kind == "bug" and certain:
+            out += ["A report has the program, its output, what was expected and why, the place in the source, who is hit,"]
+            out += ["and reports by others. Programs ran on:", "", *machines_of(programs), ""]
+        elif kind == "bug":
+            out += ["The library contradicts itself or another path of its own, and no text of it promises otherwise.", ""]
         out += table(["what", "verdicts", "smallest line", *more.get(kind, [])], rows)
     out += ["", "## Not explained yet", ""]
     out += table(["peer", "line", "cause"], unexplained) if unexplained else ["Nothing."]
     return "\n".join(out) + "\n"
 
 
+#: What a finding says that nobody reported.
+NOT_REPORTED = "A search of the tracker found no report of it."
+
+
 def post(found: Finding, run: dict[str, Any], whole: bool = False) -> str:
     """A report of one bug. As a `whole` it has the program in it, for the library's own tracker; else a link."""
     program = (HERE / "bugs" / f"{found['name']}.py").read_text()
-    subject, _, title = program.split('"""')[1].strip().partition(": ")
+    subject, _, title = re.sub(r"\s+", " ", program.split('"""')[1]).strip().partition(": ")
     name = f"{found['name']}.py"
-    lines = [f"# {title[0].upper()}{title[1:]}", ""]
+    lines = [f"# {title[0].upper()}{title[1:]}" if title[0] != "`" else f"# {title}", ""]
+    lines += [f"{subject}: {', '.join(run['versions'])}." if "versions" in run else f"{subject}."]
+    if "machine" in run:
+        machine = re.sub(r"-fc-\S+", "", run["machine"])
+        lines += ["", f"System and processor: {machine}."]
+    lines += [""]
     if whole:
-        lines += [f"{subject}. This program needs the library alone:", ""]
+        lines += ["This program needs the library alone:", ""]
         lines += ["```python", program.split('"""', 2)[2].strip(), "```", ""]
     else:
-        lines += [f"{subject}. The program [{name}](../../../backends/peers/bugs/{name}) needs the library alone.", ""]
-    lines += [f"It prints, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
-    lines += [f"**Expected:** {found['wanted']}.", "", f"**Where:** {found['where']}."]
-    if "upstream" in found:
-        lines += ["", f"**Related:** {found['upstream']}."]
+        lines += [f"The program [{name}](../../../backends/peers/bugs/{name}) needs the library alone.", ""]
+    lines += [f"Its output, in {run['wrong']} of {run['runs']} fresh processes:", "", "```text", run["says"], "```", ""]
+    lines += [f"On AVX2: {found['avx2'][0].lower()}{found['avx2'][1:]}", ""] if "avx2" in found else []
+    lines += [f"**Expected:** {found['wanted']}", "", f"**Cause:** {found['where']}", ""]
+    lines += [f"**Who is hit:** {found['who']}", "", f"**Related:** {found['upstream']}"]
     return "\n".join(lines) + "\n"
 
 

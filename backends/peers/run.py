@@ -5,7 +5,7 @@
 
 Each peer runs in its environment (install.sh makes them), by one thread. Where a library has no logsumexp, lines that
 ask for it beside the output are asked without. Cases of `matrix` and `backward` run once. Peers that are slow run a
-sample of a suite (peers.toml). Maps of errors are left out of the files.
+sample of a suite (peers.toml). The files hold what report.py reads; `attest check --json` gives the rest.
 
 With --fuzz the peers are fuzzed for so long each, instead of suites: how many cases ran goes to fuzz.json in
 results/peers/, the verdicts on the smallest failing ones to PEER.fuzz.jsonl.gz.
@@ -43,9 +43,15 @@ def environment() -> dict[str, str]:
 def module(interpreter: Path, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """A module of the peer's environment run as a program; its name is the first word."""
     command = [str(interpreter), "-m", *words]
-    return subprocess.run(
-        command, env={**environment(), **(variables or {})}, cwd=HERE, capture_output=True, text=True, check=False
-    )
+    # A file: a library's own warnings then can't stop a worker that nobody reads from.
+    with tempfile.TemporaryFile("w+") as said:
+        ended = subprocess.run(
+            command, env={**environment(), **(variables or {})}, cwd=HERE, stdout=subprocess.PIPE, stderr=said, text=True,
+            check=False,
+        )  # fmt: skip
+        said.seek(0)
+        ended.stderr = said.read()
+    return ended
 
 
 def attest_data(interpreter: Path) -> Path:
@@ -58,7 +64,7 @@ def attest_data(interpreter: Path) -> Path:
 def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
     """The suite's lines, with files named as the installed suite finds them; a part of them where the peer says so.
     `backward` has the lines of gradients of all suites."""
-    share = ["--share", str(peer[suite])] if suite in peer else []
+    share = ["--share", str(peer[suite])] if isinstance(peer.get(suite), str) else []  # `linear = true` is none
     more = ["--suite", "bugs"] if suite == "backward" else []
     listed = module(interpreter, "attest", "check", "--suite", suite, *more, *share, "--list")
     if listed.returncode:
@@ -128,11 +134,40 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         results.mkdir(parents=True, exist_ok=True)
         told = [json.loads(line) for line in verdicts.read_text().replace(folder, "").splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
-            for verdict in told:
-                verdict.pop("error_map", None)
-                text = json.dumps(verdict, separators=(",", ":"), ensure_ascii=False)
+            for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
+                text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
                 packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
         print(f"{name}, {suite}: {counts_of(told)}", flush=True)
+
+
+#: Of a verdict, what report.py reads; `worst` and the ratio of what isn't right.
+KEPT = ("kind", "case", "backend", "status", "reason", "cause")
+RIGHT = ("pass", "weak", "refused", "inconclusive", "convention")
+
+
+def instructions() -> list[str]:
+    """The sets of vector and matrix instructions of this processor, on which results of most libraries depend."""
+    path = Path("/proc/cpuinfo")
+    flags = set(re.findall(r"\w+", path.read_text())) if path.exists() else set()
+    names = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "AVX512-BF16", "avx512_fp16": "AVX512-FP16"}
+    return [name for flag, name in {**names, "amx_bf16": "AMX-BF16"}.items() if flag in flags]
+
+
+def kept(line: dict[str, Any]) -> dict[str, Any]:
+    """The line of a verdict without what no table needs, so that files stay small."""
+    if line["kind"] == "run":
+        left = {name: value for name, value in line.items() if name not in ("conditions", "selection", "unavailable")}
+        return {**left, "machine": {**line["machine"], "instructions": instructions()}}
+    names = KEPT if line["status"] in RIGHT else (*KEPT, "error_over_bound", "worst")
+    return {name: line[name] for name in names if line.get(name) is not None}
+
+
+def summed(lines: list[dict[str, Any]], refused: bool) -> list[dict[str, Any]]:
+    """With what was `refused` as one line for each reason, {"kind": "refused", "reason": ..., "count": ...}."""
+    gone = [line for line in lines if refused and line.get("status") == "refused"]
+    counts = Counter(str(line.get("reason")) for line in gone)
+    left = [line for line in lines if not (refused and line.get("status") == "refused")]
+    return left + [{"kind": "refused", "reason": reason, "count": n} for reason, n in counts.most_common()]
 
 
 def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, results: Path) -> None:

@@ -168,13 +168,47 @@ tomllib = pytest.importorskip("tomllib")  # of Python 3.11
 def test_each_bug_has_a_program_and_each_finding_a_peer():
     findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
     peers = tomllib.loads((PEERS / "peers.toml").read_text())
-    bugs = [finding["name"] for finding in findings if finding["kind"] == "bug"]
+    bugs = [finding["name"] for finding in findings if finding["kind"] == "bug" and "part_of" not in finding]
     assert sorted(bugs) == sorted(path.stem for path in (PEERS / "bugs").glob("*.py"))
     for finding in findings:
         assert any(fnmatch(peer, pattern) for peer in peers for pattern in finding["peers"]), finding["name"]
         assert finding.get("part_of", bugs[0]) in bugs
     for peer in peers.values():
         assert (PEERS / "environments" / f"{peer['environment']}.lock").exists()
+
+
+def test_a_report_names_functions_machine_and_versions():
+    import report
+
+    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    options = {option["name"] for option in report.options_of()} | {
+        "a query that sees nothing", "NaN in hidden keys and values",
+    }  # fmt: skip
+    for finding in (each for each in findings if each["kind"] == "bug"):
+        assert set(finding["options"]) <= options, finding["name"]
+        if "part_of" in finding:
+            continue
+        run = {"wrong": 3, "runs": 3, "says": "got 1", "machine": "a system; a processor", "versions": ["its library 1.0"]}
+        title, _, library, *rest = report.post(finding, run).splitlines()
+        assert re.search("`.+`", title), finding["name"]
+        assert "its library 1.0" in library and "System and processor: a system; a processor." in rest
+        sentences = [line for line in rest if line.startswith("**")]
+        heads = [line.partition(":**")[0] for line in sentences]
+        assert heads == ["**Expected", "**Cause", "**Who is hit", "**Related"], finding["name"]
+        assert all(line.endswith((".", '."', ".)")) for line in sentences), sentences
+
+
+def test_what_a_row_that_sees_nothing_gives_is_stated_by_one_rule():
+    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    peers = tomllib.loads((PEERS / "peers.toml").read_text())
+    for finding in findings:
+        if not finding.get("empty_row"):
+            continue
+        for name, peer in peers.items():
+            if not any(fnmatch(name, pattern) for pattern in finding["peers"]):
+                continue
+            source = (PEERS / (peer["object"].partition(":")[0].replace(".", "/") + ".py")).read_text()
+            assert ('"empty_row"' in source) == (finding["kind"] == "convention"), (name, finding["name"])
 
 
 def test_a_failure_is_of_the_finding_that_it_fits():
@@ -256,3 +290,65 @@ def test_a_rerun_with_another_verdict_is_an_error(tmp_path, monkeypatch):
     write(tmp_path / "again", "fail")
     with pytest.raises(SystemExit, match="seq=1 dim=1"):
         report.rerun(tmp_path / "again")
+
+
+def written(folder, peer, suite, *lines, **machine):
+    """A result file as run.py writes it."""
+    (folder / "peers").mkdir(exist_ok=True)
+    run = {"kind": "run", "machine": machine, "backends": [{"library": "its library", "device": "CPU"}]}
+    with gzip.open(folder / "peers" / f"{peer}.{suite}.jsonl.gz", "wt") as file:
+        for line in (run, *lines):
+            file.write(json.dumps(line) + "\n")
+
+
+def verdict(case, status="pass", **more):
+    return {"kind": "verdict", "case": case, "status": status, "cause": None, **more}
+
+
+def test_the_support_matrix_says_right_wrong_or_refused(tmp_path, monkeypatch):
+    import report
+
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    stated = "not as attest does it, and as the backend states: empty_row=nan"
+    written(
+        tmp_path, "jax", "matrix", verdict("seq=2 dim=1 causal"), verdict("seq=2 dim=1 softcap=2"),
+        verdict("seq=2x0 dim=1", "fail", cause="threw"), verdict("seq=2 dim=1 sinks", "inconclusive"),
+        verdict("seq=2 dim=1 causal scale=0", "fail", cause="o: outside the bound"),
+        verdict("seq=2 dim=1 mask=bool:1111:none", "convention", reason=stated),
+        {"kind": "refused", "reason": "dropout: none", "count": 3},
+    )  # fmt: skip
+    written(tmp_path, "mlx", "smoke", verdict("a", "convention", reason="empty_row=mean of v, hidden_nan=leaks"))
+    findings = [
+        {"name": "zero", "kind": "bug", "peers": ["jax"], "cause": "outside", "options": ["scale"]},
+        {"name": "empty", "kind": "limit", "peers": ["jax"], "cause": "threw"},
+    ]
+    rows = dict(line.strip("| ").split(" | ") for line in report.support(["jax"], findings)[2:])
+    assert rows["causal"] == "yes" and rows["dropout"] == "no" and rows["sinks"] == "?"
+    assert rows["scale"] == "[wrong](peers/posts/zero.md)" and rows["no keys"] == "[limit](#limits)"
+    assert rows["a query that sees nothing"] == "NaN" and report.answers("mlx", []) == ("mean", "leaks")
+    assert rows["NaN in hidden keys and values"] == "stays out"
+    assert report.share("jax") == "66%" and report.cases_of("jax", "matrix") == 9
+    assert "dropout: none (3)" in report.refused_table(["jax"])[2]
+
+
+def test_tables_say_where_their_results_are_from(tmp_path, monkeypatch):
+    import report
+
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    written(tmp_path, "jax", "smoke", verdict("seq=1 dim=1"), cpu="A", instructions=["AVX2"], system="Linux")
+    written(tmp_path, "mlx", "smoke", verdict("seq=1 dim=1"), cpu="A", instructions=["AVX2"], system="Linux")
+    written(tmp_path, "iree", "smoke", verdict("seq=1 dim=1"), cpu="B")
+    lines = report.environment(["jax", "mlx", "iree"], ["smoke"])
+    assert lines == ["Environment: A (AVX2), CPU, Linux. `iree`: B (instruction sets not recorded), CPU.", ""]
+
+
+def test_refused_cases_of_large_suites_are_one_line_for_each_reason():
+    import run
+
+    lines = [verdict("a", "refused", reason="x"), verdict("b"), verdict("c", "refused", reason="x")]
+    assert run.summed(lines, True) == [lines[1], {"kind": "refused", "reason": "x", "count": 2}]
+    assert run.summed(lines, False) == lines
+    assert run.kept({**verdict("a"), "worst": {"got": 1}, "repro": "..."}) == {
+        "kind": "verdict", "case": "a", "status": "pass",
+    }  # fmt: skip
+    assert run.kept({**verdict("a", "fail"), "worst": {"got": 1}})["worst"] == {"got": 1}

@@ -29,7 +29,7 @@ class Backend(Peer):
         **{f"stored={name}": "ggml has no such type" for name in ("e4m3", "e5m2")},
         "stored=i8": "codes come in blocks with scales",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}
+    conventions = {"hidden_nan": "leaks"}
 
     def __init__(self) -> None:
         self._library: Optional[Library] = None

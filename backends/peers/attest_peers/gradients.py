@@ -87,4 +87,4 @@ class OfNumpy(Differentiated):
         return np.asarray(array)
 
     def joined(self, parts: Sequence[Any]) -> Any:
-        return np.concatenate([np.asarray(part) for part in parts], 2)
+        return np.concatenate([self.to_host(part) for part in parts], 2)

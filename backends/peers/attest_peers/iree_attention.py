@@ -16,7 +16,7 @@ from attest_peers.request import Request
 
 #: Letters of the operator's axes: batch, group of heads, head in it, query, value feature, feature, key.
 AXES = "bgrmnds"
-TYPES = {"float32": "f32", "bool": "i1"}
+TYPES = {"float32": "f32", "float16": "f16", "bool": "i1"}
 
 
 class Backend(Peer):
@@ -24,7 +24,7 @@ class Backend(Peer):
 
     name = "iree"
     library = f"IREE {version('iree-base-compiler')}, iree_linalg_ext.attention, llvm-cpu"
-    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32"}) - {"a size 0"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16"}) - {"a size 0"}
     cannot = {
         "a size 0": "the operator's loops are compiled for one or more",
         "softcap": "a cap in the operator's region would come after the mask",
@@ -32,10 +32,9 @@ class Backend(Peer):
         "dropout": "the operator has no input for it",
         "out=lse": "the operator has one result",
         "dtype=f64": "its scores are of f32",
-        "dtype=f16": "how its weights are rounded then isn't known well enough to be stated",
-        "dtype=bf16": "its runtime gives NumPy no arrays of it",
+        "dtype=bf16": "iree/runtime/array_interop.py maps no element type of NumPy to it",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}
+    conventions = {"hidden_nan": "leaks", "empty_row": "nan"}
 
     def __init__(self) -> None:
         self._modules: dict[Any, Any] = {}
@@ -84,10 +83,14 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # The scale times log2(e) is one factor; tiles of keys go by the processor's vectors; the sum divides last.
-        return {
+        # The scale times log2(e) is one factor, of the query, which stays in its type; tiles of keys go by the
+        # processor's vectors; the sum divides last.
+        stated = {
             "base2": True, "scale": "folded_log2e", "division": "reciprocal", "key_block": 8, "flush_to_zero": True,
         }  # fmt: skip
+        if call.dtype == "f16":
+            stated["query_operand"] = "f16"
+        return stated
 
 
 def text_of(sizes: Mapping[str, int], axes: Mapping[str, str], types: Mapping[str, str]) -> str:
@@ -103,11 +106,11 @@ def text_of(sizes: Mapping[str, int], axes: Mapping[str, str], types: Mapping[st
 
     inputs = ["q", "k", "v", "scale"] + ["mask"] * ("mask" in axes)
     maps = [over(axes.get(name, "")) for name in inputs] + [over("bgrmn")]
-    kinds = [storage if name == "scale" else tensor(name) for name in inputs]
+    kinds = ["f32" if name == "scale" else tensor(name) for name in inputs]
     parameters = ", ".join(f"%{name}: {tensor(name)}" for name in axes)
     result = tensor("o")
     return f"""
-func.func @attention({parameters}, %scale: {storage}) -> {result} {{
+func.func @attention({parameters}, %scale: f32) -> {result} {{
   %empty = tensor.empty() : {result}
   %o = iree_linalg_ext.attention <{{indexing_maps = [{", ".join(maps)}]}}>
       ins({", ".join("%" + name for name in inputs)} : {", ".join(kinds)}) outs(%empty : {result}) {{

@@ -29,7 +29,9 @@ class Backend(OfNumpy):
         "sinks": "dot_product_attention has no parameter for it",
         "dropout": "dot_product_attention has no parameter for it",
     }
-    conventions = {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks", "softmax_f64": "f32"}
+    conventions = {
+        "empty_row": "mean of v, or nan where a bias hides", "hidden_nan": "leaks", "softmax_f64": "f32"
+    }  # fmt: skip
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         if request.past_k is not None:

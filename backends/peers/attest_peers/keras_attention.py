@@ -25,7 +25,7 @@ class Backend(OfNumpy):
 
     name = f"keras_{UNDER}"
     library = f"keras.ops.dot_product_attention, Keras {keras.__version__} on {UNDER}"
-    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16"}
+    takes = SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=f16", "dtype=bf16"}
     takes |= GRADIENTS - {"out=dmask"} if UNDER != "numpy" else set()
     cannot = {
         "dtype=f64": "convert_to_tensor() and result_type() make float32 of it",
@@ -35,7 +35,9 @@ class Backend(OfNumpy):
         "dropout": "dot_product_attention has no parameter for it",
         "out=lse": "dot_product_attention returns the output alone",
     }
-    conventions = {"align": "top-left", "empty_row": "mean of v", "hidden_nan": "leaks"}
+    conventions = {
+        "empty_row": "mean of v" if UNDER == "torch" else "mean of v, or nan where a bias hides", "hidden_nan": "leaks"
+    }  # fmt: skip
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         dtype = np.dtype(keras.backend.standardize_dtype(q.dtype))
@@ -79,9 +81,9 @@ class Backend(OfNumpy):
         return found, torch.autograd.grad([found["o"]], leaves, [given], allow_unused=True, materialize_grads=True)
 
     def cannot_do(self, call: Any) -> Optional[str]:
-        if "mask.dtype" in call.features and call.dtype == "f16":
+        if "mask.dtype" in call.features and call.dtype != "f32":
             return "mask.dtype: the bias is cast to the type of the query"
-        if "alibi" in call.features and call.dtype == "f16":
+        if "alibi" in call.features and call.dtype != "f32":
             return "alibi: the bias is cast to the type of the query, and its slopes would be rounded to 16 bits"
         return None
 
@@ -97,8 +99,8 @@ class Backend(OfNumpy):
         stated = {"normalised_before_storage": True, "stored_weights": call.dtype, "exp_ulps": 3.0}
         if call.pass_ != "forward":
             stated.update(kept_weights=True, delta_from_weights=True)
-        if call.dtype == "f16":
-            stated.update(stored_scores="f16", score_stores=1)
+        if call.dtype != "f32":
+            stated.update(stored_scores=call.dtype, score_stores=1)
         if UNDER == "tensorflow":  # its threads set the processor's flags that make subnormals 0
             stated["flush_to_zero"] = True
         return stated

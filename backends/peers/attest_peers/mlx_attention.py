@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Optional, Sequence
 
+import ml_dtypes
 import mlx.core as mx
 import numpy as np
 
@@ -15,7 +16,9 @@ from attest_peers.request import Request
 class Backend(OfNumpy):
     name = "mlx"
     library = f"mlx.core.fast.scaled_dot_product_attention, MLX {mx.__version__}, CPU"
-    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=f16", "sinks"}) - {"out=dmask"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=f16", "dtype=bf16", "sinks"}) - {
+        "out=dmask"
+    }  # fmt: skip
     cannot = {
         "out=dmask": "the adapter gives the mask as a constant",
         "softcap": "the function has no parameter for it",
@@ -23,14 +26,14 @@ class Backend(OfNumpy):
         "out=lse": "the function returns the output alone",
         "dtype=f64": "MLX has no f64 matrix product in this function: inputs of float64 are refused",
     }
-    conventions = {"align": "bottom-right", "hidden_nan": "leaks"}
+    conventions = {"hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         q, k, v = (_array(t) for t in (q, k, v))
         if request.past_k is not None:
             k = mx.concatenate([_array(request.past_k), k], 2)
             v = mx.concatenate([_array(request.past_v), v], 2)
-        dtype = np.float16 if q.dtype == mx.float16 else np.float32
+        dtype = {mx.float16: np.float16, mx.bfloat16: ml_dtypes.bfloat16}.get(q.dtype, np.float32)
         scale = q.shape[-1] ** -0.5 if request.scale is None else request.scale
         mask: Any = None
         if self._lower_right(request):
@@ -38,9 +41,17 @@ class Backend(OfNumpy):
         else:
             visible = request.visible()
             added = request.one_mask(visible, dtype)
-            mask = None if added is None else mx.array(np.ascontiguousarray(added))
+            mask = None if added is None else _array(added)
         sinks = None if request.sinks is None else mx.array(np.asarray(request.sinks).astype(dtype))
         return mx.fast.scaled_dot_product_attention(q, k, v, scale=float(scale), mask=mask, sinks=sinks)
+
+    def to_host(self, array: Any) -> Any:
+        if isinstance(array, mx.array) and array.dtype == mx.bfloat16:  # which has no buffer of NumPy
+            return np.asarray(array.astype(mx.float32)).astype(ml_dtypes.bfloat16)
+        return super().to_host(array)
+
+    def joined(self, parts: Sequence[Any]) -> Any:
+        return mx.concatenate(list(parts), 2)
 
     def pull(
         self, forward: Callable[..., dict[str, Any]], inputs: Sequence[Any], derivatives: Mapping[str, Any]
@@ -59,7 +70,7 @@ class Backend(OfNumpy):
     def cannot_do(self, call: Any) -> Optional[str]:
         if "mask.dtype" in call.features:
             return "mask.dtype: an additive mask must promote to the type of the inputs"
-        if call.dtype == "f16" and ("alibi" in call.features or "sinks" in call.features):
+        if call.dtype != "f32" and ("alibi" in call.features or "sinks" in call.features):
             return "alibi and sinks are of the type of the inputs, and would be rounded to 16 bits"
         return None
 
@@ -71,8 +82,8 @@ class Backend(OfNumpy):
             "stored_weights": call.dtype,
             "flush_to_zero": True,
         }
-        if call.dtype == "f16":
-            stated.update(stored_scores="f16", score_stores=3, stored_score_gradients="f16")
+        if call.dtype != "f32":
+            stated.update(stored_scores=call.dtype, score_stores=3, stored_score_gradients=call.dtype)
         if call.pass_ != "forward":
             stated.update(kept_weights=True, delta_from_weights=True)
         return stated

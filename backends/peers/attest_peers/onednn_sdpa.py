@@ -89,7 +89,7 @@ class Backend(Peer):
         "dtype=f64": "the pattern is of f32, bf16 and f16",
         "dtype=f16": "without AVX512-FP16 the graph is no partition",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}
+    conventions = {"hidden_nan": "leaks"}
 
     def __init__(self) -> None:
         self._graphs: dict[Any, dnn.Graph] = {}

@@ -16,7 +16,7 @@ class Backend(OnnxPeer):
     name = "onnx_reference"
     library = f"onnx {onnx.__version__} ReferenceEvaluator, NumPy {np.__version__}"
     takes = OnnxPeer.takes | {"dtype=f64", "dtype=f32", "dtype=f16", "dtype=bf16"}
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def run_node(self, node: Node) -> Mapping[str, np.ndarray]:
         evaluator = ReferenceEvaluator(model_of(node.key()))

@@ -26,7 +26,7 @@ class Backend(OnnxPeer):
         "a size 0": "batch size and sequence lengths must be greater than 0, says the kernel",
         "dtype=bf16": "the kernel is registered for float and float16",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def __init__(self) -> None:
         self._sessions = Sessions()

@@ -93,7 +93,7 @@ class MultiHeadAttention(Contrib):
         "out=capped": "the operator has no soft cap",
     }
     conventions = {  # type: ignore[assignment]
-        "align": "top-left", "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"
+        "hidden_nan": "leaks", "empty_row": "mean of v, or nan where a bias hides"
     }  # fmt: skip
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
@@ -148,7 +148,8 @@ class MultiHeadAttention(Contrib):
 
 
 class GroupQueryAttention(Contrib):
-    """Queries are the last of the keys: keys before them are handed over as cached ones."""
+    """Queries are the last of the keys: keys before them are handed over as cached ones, as many as each sequence has.
+    Heads are padded with zeros to one size, a multiple of 8."""
 
     name = "onnxruntime_gqa"
     library = f"onnxruntime {onnxruntime.__version__}, com.microsoft.GroupQueryAttention, CPUExecutionProvider"
@@ -162,49 +163,46 @@ class GroupQueryAttention(Contrib):
     takes = (
         SHAPES | HIDING | ADDING | CACHE
         | {"dtype=f32", "dtype=f16", "softcap", "sinks", "out=present", "out=weights"}
-    ) - {"dim=Dqk/Dv"}  # fmt: skip
+    )  # fmt: skip
     cannot = {
-        "dim=Dqk/Dv": "key and value have one head_size",
-        "dtype=f64": "the kernel is registered for float and float16",
-        "dtype=bf16": "the kernel is registered for float and float16",
-        "dropout": "the operator has no input for it",
-        "out=lse": "the operator has no such output",
+        "dtype=f64": "the kernel is registered for float and float16; group_query_attention.cc",
+        "dtype=bf16": "the kernel is registered for float and float16; group_query_attention.cc",
+        "dropout": "the operator has no input for it; docs/ContribOperators.md",
+        "out=lse": "the operator has no such output; docs/ContribOperators.md",
         "out=biased": "output_qk has 0, not -inf, where keys are hidden",
         "out=raw": "output_qk has scores with all that is added",
         "out=capped": "output_qk has scores with all that is added",
     }
-    conventions = {"align": "bottom-right", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks", "empty_row": "nan"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         made = self.run_node(*self.node(q, k, v, request))
-        results = {"o": separate(made["output"], q.shape[1])}
+        results = {"o": separate(made["output"], q.shape[1])[..., : v.shape[-1]]}
+        if said_by_place(request) and request.query_lengths is not None:
+            for sequence, length in zip(results["o"], request.query_lengths):
+                sequence[:, length:] = 0  # "Output rows [Q, S) are unspecified"
         if len(request.outputs) == 1:
             return results["o"]
-        results.update(present_k=made["present_key"], present_v=made["present_value"])
+        present = {"present_k": ("present_key", k.shape[-1]), "present_v": ("present_value", v.shape[-1])}
+        results.update({name: made[output][..., :features] for name, (output, features) in present.items()})
         return {**results, "weights": made["output_qk"]} if "output_qk" in made else results
 
     def node(self, q: Any, k: Any, v: Any, request: Request) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         k, v = request.with_cached(k, v)
-        before = request.keys - request.queries
         attributes: dict[str, Any] = {"num_heads": int(q.shape[1]), "kv_num_heads": int(k.shape[1])}
-        if request.scale is not None:
-            attributes["scale"] = float(request.scale)
+        features = -(-max(q.shape[-1], v.shape[-1]) // 8) * 8
+        if request.scale is not None or features != q.shape[-1]:
+            attributes["scale"] = float(q.shape[-1] ** -0.5 if request.scale is None else request.scale)
+        q, k, v = (np.pad(t, [(0, 0)] * 3 + [(0, features - t.shape[-1])]) for t in (q, k, v))
         if request.softcap is not None:
             attributes["softcap"] = float(request.softcap)
-        attributes["causal"] = int(self._said_by_place(request))
+        attributes["causal"] = int(said_by_place(request))
         visible = None
         if not attributes["causal"]:
             visible = request.visible()
         elif request.window[0] is not None:
             attributes["local_window_size"] = request.window[0] + 1  # a query's own place counts
-        new = {"query": q, "key": k[:, :, before:], "value": v[:, :, before:]}
-        given = {name: side_by_side(array) for name, array in new.items()}
-        if before:
-            given.update(past_key=k[:, :, :before], past_value=v[:, :, :before])
-        given["seqlens_k"] = np.full(request.batch, request.keys - 1, np.int32)
-        given["total_sequence_length"] = np.asarray(request.keys, np.int32)
-        if before and request.batch > 1 and request.queries > 1:
-            given["query_seqlens"] = np.full(request.batch, request.queries, np.int32)
+        given = self._tokens(q, k, v, request)
         bias = self.bias_of(request, visible, q.dtype)
         if bias is not None:
             given["attention_bias"] = bias
@@ -216,32 +214,114 @@ class GroupQueryAttention(Contrib):
             asked.append("output_qk")
         return attributes, given, asked
 
-    @staticmethod
-    def _said_by_place(request: Request) -> bool:
-        """Whether `causal`, which puts the last query at the last key, and a window to the left say all that hides."""
-        r = request
-        at_end = r.past + r.queries == r.keys or (r.align == "bottom-right" and not r.past)
-        other = r.prefix or r.lengths_given or r.segments or r.blocks is not None or r.mask is not None
-        return bool(r.causal and at_end and r.window[1] in (None, 0) and not other)
+    def _tokens(self, q: Any, k: Any, v: Any, request: Request) -> dict[str, Any]:
+        """Query, key, value and cache: of each sequence the last tokens are new, those before them cached."""
+        before = request.keys - request.queries
+        totals = np.full(request.batch, request.keys, np.int32)
+        chunks = np.full(request.batch, request.queries, np.int32)
+        new, cached = (k[:, :, before:], v[:, :, before:]), (k[:, :, :before], v[:, :, :before])
+        each = said_by_place(request) and request.lengths_given
+        if each:
+            totals = totals if request.key_lengths is None else np.asarray(request.key_lengths, np.int32)
+            chunks = chunks if request.query_lengths is None else np.asarray(request.query_lengths, np.int32)
+            before = int((totals - chunks).max())
+            starts = totals - chunks
+            new = tuple(ragged(t, starts, totals, request.queries) for t in (k, v))
+            cached = tuple(ragged(t, 0 * totals, starts, before) for t in (k, v))
+        given = {name: side_by_side(array) for name, array in zip(("query", "key", "value"), (q, *new))}
+        if before:
+            given.update(past_key=cached[0], past_value=cached[1])
+        given["seqlens_k"] = totals - 1
+        given["total_sequence_length"] = np.asarray(before + request.queries, np.int32)
+        if before and (each or (request.batch > 1 and request.queries > 1)):
+            given["query_seqlens"] = chunks
+        return given
 
     def cannot_do(self, call: Any) -> Optional[str]:
         if 0 in (call.key_length, call.query_length, call.batch):
-            return "a size 0: total_sequence_length must be positive, says the kernel"
-        if call.key_dim % 8:
-            return "dim: head_size must be a multiple of 8, says the kernel"
+            return "a size 0: total_sequence_length must be positive; group_query_attention_helper.h"
         if call.key_length < call.query_length:
-            return "seq=LqxLk: query and key must have the same sequence length, says the kernel, or keys be cached"
-        if call.key_length > call.query_length > 1 and call.batch > 1 and not self._causal_at_end(call):
+            return "seq=LqxLk: query and key must have the same sequence length, or keys be cached; the kernel's text"
+        if call.key_length > call.query_length > 1 and call.batch > 1 and not causal_at_end(call):
             return "batch: query_seqlens, which batches with cached keys want, requires causal=1, says the kernel"
+        if causal_at_end(call) and "out=present" in call.features and "lengths" in call.features:
+            return "out=present: cache rows beyond a sequence's tokens are unspecified; docs/ContribOperators.md"
         return super().cannot_do(call)
-
-    @staticmethod
-    def _causal_at_end(call: Any) -> bool:
-        at_end = call.past + call.query_length == call.key_length or (call.align == "bottom-right" and not call.past)
-        other = {"prefix", "lengths", "lengths of queries", "segments", "blocks", "mask=bool"} & set(call.features)
-        return bool(call.causal and at_end and call.window[1] in (None, 0) and not other)
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # ComputeAttentionProbs(): float16 is widened, and scores and weights are float32; the softmax multiplies by
         # 1/sum. Its exp is the one that MultiHeadAttention has.
         return {"division": "reciprocal", "normalised_before_storage": True, "flush_to_zero": True}
+
+
+class GroupQueryAttentionWindow(GroupQueryAttention):
+    """With sliding_window_cache=1: the cache holds what the window shows, and the operator evicts the rest."""
+
+    name = "onnxruntime_gqa_window"
+    library = f"{GroupQueryAttention.library}, sliding_window_cache=1"
+    takes = GroupQueryAttention.takes - {"out=present", "out=weights"}
+    cannot = {
+        **GroupQueryAttention.cannot,
+        "out=present": "the cache that the operator gives is the window's",
+        "out=weights": "qk_output is not implemented with sliding_window_cache=1, says the kernel",
+    }
+
+    def node(self, q: Any, k: Any, v: Any, request: Request) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        attributes, given, asked = super().node(q, k, v, request)
+        return {**attributes, "sliding_window_cache": 1}, given, asked
+
+    def _tokens(self, q: Any, k: Any, v: Any, request: Request) -> dict[str, Any]:
+        given = super()._tokens(q, k, v, request)
+        # A cache of as many rows as the window holds the last tokens before the new ones, from row 0 on.
+        rows = request.window[0] + 1  # type: ignore[operator]
+        totals = given["seqlens_k"] + 1
+        ends = totals - given.get("query_seqlens", np.full(request.batch, request.queries, np.int32))
+        for name, array in (("past_key", k), ("past_value", v)):
+            given[name] = ragged(array, np.maximum(ends - rows, 0), ends, rows)
+        given["total_sequence_length"] = np.asarray(totals.max(), np.int32)
+        return given
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.window[0] is None or not causal_at_end(call) or call.key_length <= call.query_length:
+            return "window: sliding_window_cache=1 is of a window of cached keys"
+        return super().cannot_do(call)
+
+
+def ragged(array: Any, starts: Any, ends: Any, rows: int) -> np.ndarray:
+    """Of each sequence the rows from `starts` to `ends`, from row 0 on; the rest is 0."""
+    made = np.zeros((array.shape[0], array.shape[1], rows, array.shape[3]), array.dtype)
+    for to, source, start, end in zip(made, array, starts, ends):
+        to[:, : end - start] = source[:, start:end]
+    return made
+
+
+def chunks_fit(key_lengths: Any, query_lengths: Any, keys: int, queries: int) -> bool:
+    """Whether each sequence has a token, and no more queries than keys."""
+    lengths = key_lengths if key_lengths is not None else query_lengths
+    totals = [keys] * len(lengths) if key_lengths is None else key_lengths
+    chunks = [queries] * len(lengths) if query_lengths is None else query_lengths
+    return all(total >= max(chunk, 1) for total, chunk in zip(totals, chunks))
+
+
+def said_by_place(r: Request) -> bool:
+    """Whether `causal`, which puts the last query at the last key, and a window to the left say all that hides."""
+    if r.prefix or r.segments or r.blocks is not None or r.mask is not None or not r.causal:
+        return False
+    if r.window[1] not in (None, 0):
+        return False
+    if r.lengths_given:
+        fit = chunks_fit(r.key_lengths, r.query_lengths, r.keys, r.queries)
+        return r.align == "bottom-right" and not r.past and fit and not r.adds
+    return r.past + r.queries == r.keys or (r.align == "bottom-right" and not r.past)
+
+
+def causal_at_end(call: Any) -> bool:
+    """The same of a call."""
+    if {"prefix", "segments", "blocks", "mask=bool"} & set(call.features) or not call.causal:
+        return False
+    if call.window[1] not in (None, 0):
+        return False
+    if call.key_lengths is not None or call.query_lengths is not None:
+        fit = chunks_fit(call.key_lengths, call.query_lengths, call.key_length, call.query_length)
+        return call.align == "bottom-right" and not call.past and fit and not {"mask=add", "alibi"} & set(call.features)
+    return call.past + call.query_length == call.key_length or (call.align == "bottom-right" and not call.past)

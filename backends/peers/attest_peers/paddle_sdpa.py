@@ -29,7 +29,7 @@ class Backend(OfNumpy):
         "dtype=f16": "the processor has no matrix product of float16",
         "dtype=bf16": "NumPy has no arrays of it for PaddlePaddle",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
+    conventions = {"hidden_nan": "leaks"}
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         dtype = np.float64 if q.dtype in (np.float64, paddle.float64) else np.float32

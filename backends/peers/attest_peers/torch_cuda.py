@@ -22,7 +22,7 @@ class OnGpu(Torch):
     """What the paths share: masks are made on the host."""
 
     device = "cuda"
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
     path: SDPBackend
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:

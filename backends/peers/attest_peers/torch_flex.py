@@ -20,9 +20,12 @@ class Backend(Torch):
     name = "torch_flex"
     library = f"flex_attention, PyTorch {torch.__version__}, CPU, eager"
     takes = (Torch.takes | {"softcap", "out=lse"}) - GRADIENTS
-    cannot = {key: reason for key, reason in Torch.cannot.items() if key not in ("softcap", "out=lse")}
+    cannot = {
+        "sinks": "flex_attention has no parameter for it; torch/nn/attention/flex_attention.py",
+        "dropout": "flex_attention has no parameter for it; torch/nn/attention/flex_attention.py",
+    }
     cannot |= dict.fromkeys(("pass=backward", "pass=both"), "FlexAttention does not support backward on CPU")
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)

@@ -89,7 +89,7 @@ class Backend(Torch):
     name = "torch_sdpa"
     library = f"scaled_dot_product_attention, PyTorch {torch.__version__}, CPU"
     paths = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
@@ -155,7 +155,7 @@ class FlashBackward(Torch):
         "past": "the operator has one tensor of keys",
         "a size 0": "use_flash_attention_cpp() leaves empty tensors to the other path",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute_gradients(self, q: Any, k: Any, v: Any, request: Request, do: Any, dlse: Any) -> Any:
         causal, group = request.only_causal(), q.shape[1] // k.shape[1]
@@ -185,15 +185,14 @@ class MultiheadAttention(Torch):
     name = "torch_mha"
     library = f"nn.MultiheadAttention, PyTorch {torch.__version__}, CPU, need_weights=False"
     need_weights = False
-    takes = Torch.takes - {"dtype=f16", "dtype=bf16", "grouped heads", "dim=Dqk/Dv", "scale"}
+    takes = Torch.takes - {"grouped heads", "dim=Dqk/Dv"}
     cannot = {
         **Torch.cannot,
         "grouped heads": "nn.MultiheadAttention has the same heads for all",
         "dim=Dqk/Dv": "nn.MultiheadAttention has one size of heads",
-        "scale": "nn.MultiheadAttention has no parameter for it",
         "out=weights": "need_weights gives averages, or weights beside an output that is not by SDPA",
     }
-    conventions = {"align": "top-left", "hidden_nan": "leaks"}  # type: ignore[assignment]
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
         k, v = self.with_cached(k, v, request)
@@ -202,6 +201,8 @@ class MultiheadAttention(Torch):
         module.requires_grad_(False)
         eye = torch.eye(heads * dim, dtype=q.dtype)
         module.in_proj_weight.copy_(eye.repeat(3, 1))
+        if request.scale is not None:  # the module divides by sqrt(dim)
+            module.in_proj_weight[: heads * dim] *= request.scale * dim**0.5
         module.out_proj.weight.copy_(eye)
         side_by_side = [t.transpose(1, 2).reshape(batch, t.shape[2], heads * dim) for t in (q, k, v)]
         padding, mask = self._masks(request, q.dtype)
@@ -226,11 +227,17 @@ class MultiheadAttention(Torch):
             mask = mask[0, 0].expand(shape[2:])
         else:
             mask = mask.expand(shape).reshape(request.batch * request.heads, *shape[2:])
+        if padding is not None and mask.dtype != torch.bool:  # the module wants both of one type
+            padding = torch.zeros(padding.shape, dtype=dtype).masked_fill(padding, -torch.inf)
         return padding, ~mask if mask.dtype == torch.bool else mask.to(dtype)
 
     def cannot_do(self, call: Any) -> Optional[str]:
         if call.query_heads == 0:
             return "heads: nn.MultiheadAttention has one or more"
+        if call.dtype in ("f16", "bf16") and {"mask.dtype", "alibi"} & set(call.features):
+            return "mask.dtype: the module makes attn_mask of the type of the query"
+        if call.dtype in ("f16", "bf16") and "scale" in call.features:
+            return "scale: a projection of q says it, and would be rounded to 16 bits"
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
@@ -243,8 +250,15 @@ class MultiheadAttentionWeights(MultiheadAttention):
     name = "torch_mha_weights"
     library = f"nn.MultiheadAttention, PyTorch {torch.__version__}, CPU, need_weights=True"
     need_weights = True
-    conventions = {"align": "top-left", "hidden_nan": "leaks", "empty_row": "nan"}
+    conventions = {"hidden_nan": "leaks", "empty_row": "nan"}
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
         # multi_head_attention_forward(): q times the scale, baddbmm or bmm, softmax, bmm.
-        return {"division": "reciprocal", "normalised_before_storage": True} | KEPT
+        stated = {"division": "reciprocal", "normalised_before_storage": True, "scale": "split_root"} | KEPT
+        if call.dtype in ("f16", "bf16"):
+            stated |= {"stored_weights": call.dtype, "stored_scores": call.dtype, "score_stores": 2}
+            if call.pass_ == "forward":
+                stated |= {"query_operand": call.dtype}
+            else:
+                stated |= {"stored_score_gradients": call.dtype, "stored_head_gradients": call.dtype}
+        return stated

@@ -1,4 +1,5 @@
-"""ggml on processors: with values in f16, ggml_flash_attn_ext() adds up in f16 although GGML_PREC_F32 is set."""
+"""ggml on processors: `ggml_flash_attn_ext` adds up in f16 where values are in f16, although `GGML_PREC_F32` is
+set."""
 
 import ctypes
 import importlib.util

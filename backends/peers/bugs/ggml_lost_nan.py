@@ -1,4 +1,5 @@
-"""ggml on processors: 64 or more queries get 0 from ggml_flash_attn_ext() where the last key is NaN, fewer get NaN."""
+"""ggml on processors: `ggml_flash_attn_ext` gives 0 to 64 or more queries where the last key is NaN, and NaN to
+fewer."""
 
 import ctypes
 import importlib.util

@@ -1,4 +1,4 @@
-"""Keras on NumPy: heads in groups, which the documentation of keras.ops.dot_product_attention offers, raise."""
+"""Keras on NumPy: `keras.ops.dot_product_attention` raises for heads in groups, which its documentation offers."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""TensorFlow on processors: softmax of float32 gives 0 beside a NaN, so that gradients of values lose it."""
+"""TensorFlow on processors: `tf.nn.softmax` of float32 gives 0 beside a NaN, so that gradients of values lose it."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""oneDNN's graphs: ReduceSum over an axis of length 1 ends the process, as in gradients of values with one feature."""
+"""oneDNN's graph API: `dnnl_graph_partition_compile` of `ReduceSum` over an axis of length 1 ends the process."""
 
 import ctypes
 import glob

@@ -1,4 +1,5 @@
-"""ONNX reference evaluator: with is_causal, a mask of one row for all queries makes one row of the causal mask."""
+"""ONNX's reference evaluator: `Attention` with `is_causal` and a mask of one row hides from every query what it hides
+from the first."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,5 @@
-"""ONNX reference evaluator: qk_matmul_output_mode=0 hands out soft-capped scores where the text says raw ones."""
+"""ONNX's reference evaluator: `Attention` gives capped scores for `qk_matmul_output_mode=0`, where the text says raw
+ones."""
 
 import numpy as np
 import onnx

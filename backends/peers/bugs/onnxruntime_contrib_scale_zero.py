@@ -1,4 +1,4 @@
-"""onnxruntime: MultiHeadAttention and GroupQueryAttention take scale=0.0 for no scale at all."""
+"""onnxruntime: `MultiHeadAttention` and `GroupQueryAttention` take `scale=0.0` for no scale at all."""
 
 import numpy as np
 import onnxruntime

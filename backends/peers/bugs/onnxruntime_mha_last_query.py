@@ -1,4 +1,5 @@
-"""onnxruntime: with unidirectional=1 and more keys than queries, the last query sees the future."""
+"""onnxruntime: `MultiHeadAttention` with `unidirectional=1` and more keys than queries lets the last query see the
+future."""
 
 import numpy as np
 import onnxruntime

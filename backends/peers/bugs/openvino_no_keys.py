@@ -1,4 +1,4 @@
-"""OpenVINO on processors: without keys the output is memory that nothing was written to."""
+"""OpenVINO on processors: `ScaledDotProductAttention` without keys gives memory that nothing was written to."""
 
 import numpy as np
 import openvino

@@ -1,4 +1,5 @@
-"""PaddlePaddle on processors: is_causal shows the future where its score is 10000 higher; a boolean mask hides it."""
+"""PaddlePaddle on processors: `scaled_dot_product_attention` with `is_causal` shows a later key whose score is 10000
+higher."""
 
 import numpy as np
 import paddle

@@ -1,14 +1,28 @@
-"""PaddlePaddle on processors: NaN in a key that all queries see disappears where it lies in a full vector of 8."""
+"""PaddlePaddle on processors: `softmax` makes -64 of NaN in full vectors of 8, so that its result depends on the
+row's length."""
 
 import numpy as np
 import paddle
+from paddle.nn.functional import scaled_dot_product_attention, softmax
 
-got = {}
-for keys in (2, 8, 16, 41):
-    q = np.ones((1, 1, 1, 1), np.float32)
-    k = np.ones((1, keys, 1, 1), np.float32)
-    k[0, 1] = np.nan
-    tensors = [paddle.to_tensor(array) for array in (q, k, np.ones_like(k))]
-    got[keys] = paddle.nn.functional.scaled_dot_product_attention(*tensors, training=False).numpy().item()
-print(f"PaddlePaddle {paddle.__version__}: got {got} by the number of keys, expected nan for each")
-raise SystemExit(not all(np.isnan(value) for value in got.values()))
+LENGTHS = (2, 7, 8, 15, 16, 41, 64, 65)
+
+
+def first(row):
+    return round(softmax(paddle.to_tensor(row)).numpy()[0].item(), 4)
+
+
+one_nan = {n: first(np.array([0, np.nan] + [0] * (n - 2), np.float32)) for n in LENGTHS}
+all_hidden = {n: first(np.full(n, -np.inf, np.float32)) for n in LENGTHS}
+one = paddle.ones([1, 1, 1, 1])
+attention = {}
+for n in LENGTHS:
+    mask = paddle.zeros([1, 1, 1, n], dtype="bool")
+    key = paddle.ones([1, n, 1, 1])
+    attention[n] = scaled_dot_product_attention(one, key, key, attn_mask=mask, training=False).numpy().item()
+print("First of the results by the length of the row, expected nan for each:")
+print(f"softmax of a row with one NaN: got {one_nan}")
+print(f"softmax of a row of -inf: got {all_hidden}")
+print("Output of a query that sees none of the keys, by their number, expected one answer:")
+print(f"scaled_dot_product_attention: got {attention}")
+raise SystemExit(not np.isnan(list(one_nan.values()) + list(all_hidden.values())).all())

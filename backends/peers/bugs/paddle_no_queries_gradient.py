@@ -1,4 +1,5 @@
-"""PaddlePaddle on processors: without queries, gradients of keys and values alone are an error."""
+"""PaddlePaddle on processors: the gradient of `scaled_dot_product_attention` without queries is an error where the
+query needs none."""
 
 import paddle
 from paddle.nn.functional import scaled_dot_product_attention

@@ -1,4 +1,4 @@
-"""PaddlePaddle on processors: scale=0.0 is taken for no scale at all."""
+"""PaddlePaddle on processors: `scaled_dot_product_attention` takes `scale=0.0` for no scale at all."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,5 @@
-"""PyTorch on processors: bfloat16 gradients of the fused path stop growing after 256 blocks of queries."""
+"""PyTorch on processors: gradients of `scaled_dot_product_attention` in bfloat16 stop growing after 256 blocks of
+queries."""
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel

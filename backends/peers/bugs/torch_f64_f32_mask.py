@@ -1,4 +1,5 @@
-"""PyTorch on processors: a float32 mask with float64 inputs is accepted, and the fused path gives wrong numbers."""
+"""PyTorch on processors: `scaled_dot_product_attention` gives wrong numbers for float64 inputs with a float32
+mask."""
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel

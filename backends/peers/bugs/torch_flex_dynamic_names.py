@@ -1,4 +1,5 @@
-"""PyTorch: flex_attention compiled for sizes that vary makes C++ that doesn't compile, where it captures two tables."""
+"""PyTorch: `flex_attention` compiled with `dynamic=True` makes C++ that doesn't compile where it captures two
+tables."""
 
 import warnings
 
