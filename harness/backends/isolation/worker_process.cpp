@@ -16,6 +16,7 @@
 
 #include "harness/backends/isolation/lasting_thread.h"
 #include "harness/backends/isolation/sandbox.h"
+#include "harness/backends/isolation/scratch_space.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/launcher.h"
@@ -116,6 +117,9 @@ Received WorkerProcess::greeting(Json& hello, std::chrono::milliseconds limit) {
     if (const std::string missing = vital_layer_missing(layers, *wanted_); !missing.empty())
       throw BackendUnavailable(missing);
     sandbox_ = sandbox_text(layers);
+    watches_scratch_ = std::any_of(layers.begin(), layers.end(), [](const SandboxLayerState& one) {
+      return one.layer == SandboxLayer::scratch && !one.missing.empty();
+    });
   }
   return receive(hello, limit);
 }
@@ -189,6 +193,13 @@ void WorkerProcess::look_at_memory(bool only_if_due) {
   const double files = shared_memory();
   const double mapped = static_cast<double>(file_.mapped()) + static_cast<double>(inputs_.mapped());
   memory_->look(files, std::max(files - file_at_request_, files - mapped));
+  look_at_scratch();
+}
+
+void WorkerProcess::look_at_scratch() {
+  if (!watches_scratch_ || wrote_too_much_ || !has_scratch_excess(scratch_->path(), process_)) return;
+  wrote_too_much_ = true;
+  kill(process_, SIGKILL);
 }
 
 bool WorkerProcess::has_ended() {
@@ -223,6 +234,7 @@ int WorkerProcess::await() {
 }
 
 std::string WorkerProcess::text_of_end() const {
+  if (wrote_too_much_) return "killed for " + scratch_excess_text();
   if (had_to_be_ended_) return "gave up its connection to attest";
   return text_of_status(status_);
 }
