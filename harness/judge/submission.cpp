@@ -125,7 +125,7 @@ std::string first_error(const std::string& output) {
   for (std::string line; std::getline(lines, line);) {
     if (first.empty()) first = line;
     const bool tells =
-        line.find("error:") != std::string::npos || line.find("undefined reference") != std::string::npos;
+        line.find("rror:") != std::string::npos || line.find("undefined reference") != std::string::npos;
     if (!tells) continue;
     first = line;
     break;
