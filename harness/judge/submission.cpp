@@ -124,8 +124,7 @@ std::string first_error(const std::string& output) {
   std::string first;
   for (std::string line; std::getline(lines, line);) {
     if (first.empty()) first = line;
-    const bool tells =
-        line.find("rror:") != std::string::npos || line.find("undefined reference") != std::string::npos;
+    const bool tells = line.find("rror:") != std::string::npos || line.find("undefined reference") != std::string::npos;
     if (!tells) continue;
     first = line;
     break;

@@ -43,7 +43,7 @@ std::string confine_resources(const SandboxRequest& request) {
   const rlim_t addresses =
       request.processes ? 3 * kGiB : 16 * kGiB + 2 * static_cast<rlim_t>(this_machine().memory_gib) * kGiB;
   const std::pair<__rlimit_resource_t, rlim_t> limits[] = {
-      {RLIMIT_CORE, 0},     {RLIMIT_FSIZE, kMostScratchBytes}, {RLIMIT_NOFILE, 512},  {RLIMIT_NPROC, 4096},
+      {RLIMIT_CORE, 0},     {RLIMIT_FSIZE, kMostScratchBytes}, {RLIMIT_NOFILE, 512},  {RLIMIT_NPROC, kMostThreads},
       {RLIMIT_MSGQUEUE, 0}, {RLIMIT_MEMLOCK, 64 * kMiB},       {RLIMIT_AS, addresses}};
   for (const auto& [what, most] : limits) {
     rlimit now{};

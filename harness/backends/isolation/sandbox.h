@@ -11,6 +11,7 @@
 // A process in a sandbox gets no new rights by programs that change them (no_new_privs).
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ std::string vital_layer_missing(const std::vector<SandboxLayerState>& layers, co
 /// Layers with commas between or behind them, as other processes are told them.
 std::string layers_text(const std::set<SandboxLayer>& layers);
 std::set<SandboxLayer> layers_from_text(const std::string& text);
+
+/// That a process in a sandbox may have. The system sets root no limit: whoever waits for a worker looks.
+inline constexpr std::size_t kMostThreads = 4096;
 
 /// Whether the calling thread is the only one of its process.
 bool has_one_thread();

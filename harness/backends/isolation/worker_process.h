@@ -73,7 +73,7 @@ class WorkerProcess {
   bool has_ended();
   void go_on();
   void look_at_memory(bool only_if_due);
-  void look_at_scratch();
+  void look_at_limits();
   /// Bytes of both files.
   double shared_memory() const { return file_.memory() + inputs_.memory(); }
 
@@ -88,7 +88,7 @@ class WorkerProcess {
   bool stopped_ = false;
   bool had_to_be_ended_ = false;  ///< though it had closed its socket
   bool watches_scratch_ = false;  ///< where its system sets no limit
-  bool wrote_too_much_ = false;
+  std::string excess_;            ///< why it was ended, besides memory
   Moment asked_, answered_;
   double file_at_request_ = 0;  ///< bytes of the file's memory then: what is added is the worker's doing
   std::optional<MemoryWatch> memory_;

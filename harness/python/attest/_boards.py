@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import sys
 import types
@@ -19,10 +20,8 @@ import numpy as np
 from attest._attest import Call, UserError
 from attest._backend import Backend
 
-#: What a tensor of attest is called by, and those that carry what a call says of pages and lengths.
+#: What a tensor of attest is called by; the others carry what a call says of pages and lengths.
 _TENSORS = ("q", "k", "v", "k_cache", "v_cache", "q_nope", "q_pe", "ckv_cache", "kpe_cache")
-_PAGES = {"kv_indices"}
-_LENGTHS = {"kv_indptr"}
 _KNOWN = {*_TENSORS, "kv_indptr", "kv_indices", "kv_last_page_len", "qo_indptr", "sm_scale"}
 
 
@@ -159,11 +158,19 @@ class _BoardBackend(Backend):
 
     def refuse(self, call: Call) -> Optional[str]:
         names = {word.partition(":")[0] for word in self._call.arguments}
-        if call.page_size is not None and not _PAGES <= names:
-            return f"paged: {self._call.name} is given no pages"
+        paged, packed = call.page_size is not None, "layout=thd" in call.features
+        apart = "latent.parts=apart" in call.features
         lengths = call.key_lengths is not None or call.query_lengths is not None
-        if lengths and not _LENGTHS <= names:
-            return f"lengths: {self._call.name} is given none"
+        for feature, asked, given in (
+            ("paged", paged, "kv_indices" in names),
+            ("layout=thd", packed, "qo_indptr" in names),
+            ("latent.parts=apart", apart, "q_pe" in names),
+            ("lengths", lengths, "kv_indptr" in names),
+        ):
+            if asked and not given:
+                return f"{feature}: {self._call.name} takes nothing of it"
+            if given and not asked and feature != "lengths":
+                return f"{feature}: {self._call.name} takes nothing else"
         if call.page_size not in (None, 1) and "kv_last_page_len" not in names:
             return f"paged: {self._call.name} isn't told how long the last page is"
         return None
@@ -171,9 +178,6 @@ class _BoardBackend(Backend):
     def arithmetic(self, call: Call) -> Mapping[str, Any]:
         """Nobody can state it in a board's format: weights may be stored as the tensors are."""
         return {"stored_weights": call.dtype} if call.dtype in ("f16", "bf16") else {}
-
-    def conventions(self) -> Mapping[str, str]:
-        return {"lse_base": "2"} if "lse" in self._call.outputs else {}
 
 
 def _of_pages(table: Any, lengths: Any, size: int) -> Iterator[tuple[str, Any]]:
@@ -208,7 +212,11 @@ def _from_layout(result: Any, layout: str) -> Any:
 
 
 def _from_rows(name: str, found: Any, packed: bool) -> Any:
-    """To B,H,L,D or B,H,L."""
+    """To B,H,L,D or B,H,L. The board's logsumexps have base 2."""
+    if name == "lse" and isinstance(found, np.ndarray):
+        found = (found.astype(np.float64) * math.log(2)).astype(found.dtype)
+    elif name == "lse":
+        found = (found.double() * math.log(2)).to(found.dtype)
     if packed:
         return found.swapaxes(0, 1)[None]
     return found[:, :, None]
