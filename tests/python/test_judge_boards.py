@@ -259,7 +259,7 @@ def judged(tmp_path):
         for file, text in problem.items():
             (board / file).write_text(text if isinstance(text, str) else json.dumps(text))
         (work / name).write_text(submission if isinstance(submission, str) else json.dumps(submission))
-        return attest.judge(work / name, board / next(iter(problem)), seed=20261128, budget=60, threads=1)
+        return attest.judge(work / name, board / next(iter(problem)), seed=20261128, budget=120, threads=1)
 
     return judge
 
