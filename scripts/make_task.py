@@ -55,6 +55,7 @@ class Problem:
         self.causal = self.packed = self.ragged = False
         self.page = 0
         self.words = []  # further ones of every case
+        self.call = ""  # how the board calls what is submitted
         self.declared = []
         self.timed = []  # (batch, queries, keys)
 
@@ -100,6 +101,8 @@ class Problem:
             if self.ragged and timed[0] > LARGEST_BATCH:
                 raise Refused(f"a batch of {timed[0]} sequences is too large for a line that is timed")
             lines.append("time 1  " + self.case(*timed, whole, True))
+        if self.call:
+            lines.append(f"call {self.call}")
         lines += [f"declare {word}" for word in self.declared]
         return "\n".join(lines) + "\n"
 
@@ -211,6 +214,7 @@ def of_flashinfer(definition, workloads):
         problem.batch, problem.queries, problem.keys = (max(one[n] for one in problem.timed) for n in range(3))
     else:
         problem.batch, problem.queries, problem.keys = 4, 64 if problem.packed else 1, 512
+    problem.call = "run " + " ".join(definition["inputs"]) + " -> " + " ".join(definition["outputs"])
     return problem.task()
 
 
@@ -298,7 +302,20 @@ def of_kernelbench(path):
         problem.words.append(f"scale={options['scale']:.9g}")
     if dtype != "float32":
         problem.declared.append(f"stored_weights={TYPES[dtype]}")
+    problem.call = "ModelNew" + init_word(path, module, numbers) + " q k v"
     return problem.task()
+
+
+def init_word(path, module, numbers):
+    """What Model and ModelNew are made with, where that is anything."""
+    made = next((n for n in module.body if isinstance(n, ast.FunctionDef) and n.name == "get_init_inputs"), None)
+    if made is None:
+        return ""
+    listed = made.body[-1].value.elts if isinstance(made.body[-1], ast.Return) else [None]
+    values = [numbers.get(getattr(e, "id", None), getattr(e, "value", None)) for e in listed]
+    if not all(isinstance(value, (bool, int, float, str)) and " " not in str(value) for value in values):
+        raise Refused(f"{path}:{made.lineno}: get_init_inputs() returns other things than numbers")
+    return f" init={json.dumps(values, separators=(',', ':'))}" if values else ""
 
 
 # ---- GPU MODE -------------------------------------------------------------------------------------------------------
@@ -328,6 +345,34 @@ def flow_mappings(path, key):
         pairs = re.findall(r'"?(\w+)"?\s*:\s*("[^"]*"|[^,}]+)', text)
         found.append({name: value.strip().strip('"') for name, value in pairs})
     return found
+
+
+AXES = {"batch": "b", "heads": "h", "key_heads": "h", "queries": "l", "keys": "l", "dim": "d"}
+
+
+def arguments_of(path):
+    """The tensors of `data` and how their axes lie: as generate_input() of the reference makes them, where there is one."""
+    if not path.is_file():
+        return ["q:bhld", "k:bhld", "v:bhld"]
+    body = function_in(ast.parse(path.read_text(encoding="utf-8")).body, "generate_input").body
+    shapes = {}
+    for node in body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and called(node.value) in ("rand", "randn", "empty", "zeros"):
+            arguments = node.value.args
+            first = arguments[0] if arguments else None
+            shapes[target.id] = first.elts if isinstance(first, (ast.Tuple, ast.List)) else arguments
+    returned = body[-1].value if isinstance(body[-1], ast.Return) else None
+    names = [getattr(element, "id", None) for element in getattr(returned, "elts", [])]
+    if sorted(str(name)[:1].lower() for name in names) != ["k", "q", "v"] or not all(name in shapes for name in names):
+        raise Refused(f"{path}: generate_input() doesn't return q, k and v, drawn by randn")
+    words = []
+    for name in names:
+        layout = "".join(AXES.get(WORDS.get(getattr(s, "id", "").lower()), "?") for s in shapes[name])
+        if sorted(layout) != ["b", "d", "h", "l"]:
+            raise Refused(f"{path}: the sizes of {name} aren't batch, heads, length and head_dim by their names")
+        words.append(f"{name[0].lower()}:{layout}")
+    return words
 
 
 def of_gpumode(path):
@@ -365,6 +410,7 @@ def of_gpumode(path):
     problem.batch, problem.queries, problem.keys = (max(one[n] for one in every) for n in range(3))
     problem.timed = every[len(sizes):]
     problem.declared.append(f"stored_weights={dtype}") if dtype != "f32" else None
+    problem.call = "custom_kernel tuple " + " ".join(arguments_of(Path(path).parent / "reference.py"))
     return problem.task()
 
 

@@ -175,7 +175,7 @@ int run_folder(const JudgeOptions& options, const Task& task, const Invocation& 
 int run(const JudgeOptions& options, const Invocation& invocation) {
   hide_memory();                                    // the seed is in it
   if (python_objects().make) need_interpreter("");  // nor does what this starts import what lies in the current folder
-  const Task task = read_task(options.task);
+  const Task task = read_task(options.task, options.interpreter);
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(options.submission, error);
   if (is_folder && !options.one_line && !is_one_submission(options.submission))
@@ -199,11 +199,15 @@ void add_judge(CLI::App& app, Invocation& invocation) {
                           "a secret, timed from outside.",
                           "attest judge kernel.c --task decode --json -");
   sub->add_option("submission", options->submission,
-                  "A file .c, .cc, .cpp, .so or .py, the last with :object behind it or without; a folder with a file "
+                  "A file .c, .cc, .cpp, .so or .py, the last with :object behind it or without; a solution .json of "
+                  "FlashInfer-Bench; a folder with a file "
                   "called submission; or a folder of such files and folders")
       ->type_name("PATH")
       ->required();
-  sub->add_option("--task", options->task, "A task of attest by its name, or a file .task")->required();
+  sub->add_option("--task", options->task,
+                  "A task of attest by its name, a file .task, or a problem of a board: a definition .json of "
+                  "FlashInfer-Bench, a problem .py of KernelBench, a task.yml of GPU MODE")
+      ->required();
   sub->add_option("--budget", options->budget, "How long all of it may take, about: 60s, 2m; of a folder each");
   sub->add_option("--secret-seed", options->secret_seed,
                   "Draws the cases: a number, a file with a text, or - for standard input; default: the system's "

@@ -3,9 +3,7 @@
 #include <stdio.h>
 
 #include <filesystem>
-#include <memory>
 #include <sstream>
-#include <vector>
 
 #include "harness/backends/plugin/foreign_backends.h"
 #include "harness/base/restart.h"
@@ -22,24 +20,21 @@ constexpr const char* kFacts =
     WITHOUT_THIS_FOLDER "import attest; print('attest', attest.__version__); print(sys.executable)";
 #undef WITHOUT_THIS_FOLDER
 
-struct Said {
-  std::string text;
-  int status = -1;
-};
+}  // namespace
 
-Said output_of(const std::vector<std::string>& words) {
-  Said said;
-  const std::unique_ptr<FILE, void (*)(FILE*)> pipe(popen((shell_line(words) + " 2>&1 </dev/null").c_str(), "re"),
-                                                    [](FILE* file) {
-                                                      if (file) pclose(file);
-                                                    });
+ProgramOutput output_of(const std::vector<std::string>& words) {
+  ProgramOutput said;
+  FILE* const pipe = popen((shell_line(words) + " 2>&1 </dev/null").c_str(), "re");
   if (!pipe) return said;
-  for (char buffer[1024]; const std::size_t got = fread(buffer, 1, sizeof buffer, pipe.get());)
-    said.text.append(buffer, got);
+  for (char buffer[1024]; const std::size_t got = fread(buffer, 1, sizeof buffer, pipe);) said.text.append(buffer, got);
+  said.status = pclose(pipe);
   return said;
 }
 
-}  // namespace
+std::string python_program(const std::string& interpreter) {
+  if (!interpreter.empty()) return interpreter;
+  return python_objects().make ? restart().file : "python3";
+}
 
 void need_interpreter(const std::string& interpreter) {
   if (python_objects().make) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace attest {
 
@@ -10,5 +11,14 @@ namespace attest {
 /// name or path, where empty python3. Throws UserError where that can't be started, has no attest, or has one of
 /// another version.
 void need_interpreter(const std::string& interpreter);
+
+/// What runs a script that needs nothing but Python: `interpreter`, or this one, or python3.
+std::string python_program(const std::string& interpreter);
+
+struct ProgramOutput {
+  std::string text;  ///< of standard output and standard error
+  int status = -1;   ///< as of waitpid; -1: it couldn't be started
+};
+ProgramOutput output_of(const std::vector<std::string>& words);
 
 }  // namespace attest

@@ -230,7 +230,7 @@ JudgedSubmission judge(const std::string& path, const Task& task, std::span<cons
     const Submission submission = take_submission(path, settings.interpreter);
     judged.content = submission.content;
     const LoadableSubmission loadable =
-        made_loadable(submission, *settings.limits.sandbox,
+        made_loadable(submission, task.call, *settings.limits.sandbox,
                       std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * settings.budget_seconds)));
     std::optional<Plugins> plugins;
     std::optional<BackendSet> backends;

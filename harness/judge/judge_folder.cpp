@@ -115,7 +115,7 @@ void FolderRun::judge_one(const Entry& entry, int threads) {
   if (!is_judgement(json) || line.find('\n') != std::string::npos) {
     if (WIFEXITED(end.status) && WEXITSTATUS(end.status) != 0 && !end.timed_out) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      outcome_.not_judged.push_back(entry.name + ": " + printable_line(end.words));
+      outcome_.not_judged.push_back(printable_line(entry.name) + ": " + printable_line(end.words));
       return;
     }
     line = judgement_without_end(entry, task_, settings_.secret_seed,
@@ -166,7 +166,8 @@ FolderOutcome judge_folder(const std::filesystem::path& folder, const Task& task
                            ResultLines& lines) {
   const std::vector<std::filesystem::path> paths = submissions_in(folder);
   if (paths.empty())
-    throw UserError(folder.string() + ": holds no submission, which is a file .c, .cc, .cpp, .so or .py, or a folder");
+    throw UserError(folder.string() +
+                    ": holds no submission, which is a file .c, .cc, .cpp, .so or .py, a solution .json, or a folder");
   return FolderRun(task, settings, lines).run(paths);
 }
 

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "harness/backends/isolation/confined_program.h"
+#include "harness/backends/isolation/scratch_space.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/data_folder.h"
 #include "harness/base/user_error.h"
 #include "harness/judge/interpreter.h"
+#include "harness/judge/solution.h"
 
 namespace attest {
 namespace {
@@ -47,6 +49,7 @@ class Compilation {
                {"-O3", "-march=native", "-fPIC", "-pthread", "-fdiagnostics-color=never", "-I", header_, "-I", root_});
     all.insert(all.end(), words.begin(), words.end());
     const ProgramEnd end = run_confined({all, {root_, header_}, built_.path(), sandbox_}, limit_);
+    if (end.wrote_too_much) throw InvalidSubmission("compiling wrote " + scratch_excess_text());
     if (end.timed_out) {
       throw InvalidSubmission(
           fmt::format("compiling took more than {:g} s", static_cast<double>(limit_.count()) / 1000));
@@ -90,6 +93,30 @@ std::filesystem::path compiled(const SubmissionFiles& files, const ScratchFolder
   return library;
 }
 
+/// Where the sources of a solution are written, beside its file.
+constexpr const char* kSources = "sources";
+
+/// A solution becomes a submission in Python.
+void unpack(Submission& taken) {
+  const Solution solution = read_solution(taken.files.root / taken.files.main.front());
+  write_sources(solution, taken.files.root / kSources);
+  taken.files.main = {std::filesystem::path(kSources) / solution.main};
+  taken.object = ":" + solution.function;
+  taken.into = solution.into;
+}
+
+/// Options of a Python object that say how a board calls it.
+std::vector<std::string> words_of_call(const Submission& submission, const std::string& call) {
+  const bool is_solution = submission.files.kind == SubmissionKind::solution;
+  if (call.empty()) {
+    if (is_solution) throw InvalidSubmission("a solution is judged on a task that is made of its definition");
+    return {};
+  }
+  if (!is_solution) return {"--call", call};
+  const std::size_t name = std::min(call.find(' '), call.size());
+  return {"--call", submission.object.substr(1) + (submission.into ? " into" : "") + call.substr(name)};
+}
+
 }  // namespace
 
 std::string first_error(const std::string& output) {
@@ -97,8 +124,7 @@ std::string first_error(const std::string& output) {
   std::string first;
   for (std::string line; std::getline(lines, line);) {
     if (first.empty()) first = line;
-    const bool tells =
-        line.find("error:") != std::string::npos || line.find("undefined reference") != std::string::npos;
+    const bool tells = line.find("rror:") != std::string::npos || line.find("undefined reference") != std::string::npos;
     if (!tells) continue;
     first = line;
     break;
@@ -110,20 +136,25 @@ std::string first_error(const std::string& output) {
 
 Submission take_submission(const std::string& path, const std::string& interpreter) {
   constexpr std::string_view kExtension = ".py";
-  const std::size_t object = path.rfind(std::string(kExtension) + ':');
+  // A stranger's file may be called like another's file with an object behind it.
+  std::error_code error;
+  const bool whole = std::filesystem::exists(path, error);
+  const std::size_t object = whole ? std::string::npos : path.rfind(std::string(kExtension) + ':');
   const std::size_t end = object == std::string::npos ? path.size() : object + kExtension.size();
   Submission taken;
   taken.files = submission_files(path.substr(0, end));
-  if (taken.files.kind == SubmissionKind::python) need_interpreter(interpreter);
+  const bool is_solution = taken.files.kind == SubmissionKind::solution;
+  if (taken.files.kind == SubmissionKind::python || is_solution) need_interpreter(interpreter);
   taken.folder = std::make_unique<ScratchFolder>();
   copy_submission(taken.files, taken.folder->path());
   taken.files.root = taken.folder->path();
   taken.content = fingerprint_of(taken.files);
   taken.object = path.substr(end);
+  if (is_solution) unpack(taken);
   return taken;
 }
 
-LoadableSubmission made_loadable(const Submission& submission, const SandboxOptions& sandbox,
+LoadableSubmission made_loadable(const Submission& submission, const std::string& call, const SandboxOptions& sandbox,
                                  std::chrono::milliseconds limit) {
   const SubmissionFiles& files = submission.files;
   const std::filesystem::path main = files.root / files.main.front();
@@ -131,7 +162,9 @@ LoadableSubmission made_loadable(const Submission& submission, const SandboxOpti
   switch (files.kind) {
     case SubmissionKind::library: made.source = main; break;
     case SubmissionKind::python:
-      made.source = python_source(main.string() + (submission.object.empty() ? kAnyObject : submission.object), {});
+    case SubmissionKind::solution:
+      made.source = python_source(main.string() + (submission.object.empty() ? kAnyObject : submission.object),
+                                  words_of_call(submission, call));
       break;
     case SubmissionKind::sources:
       made.built = std::make_unique<ScratchFolder>();

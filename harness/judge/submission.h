@@ -15,6 +15,7 @@ namespace attest {
 struct Submission {
   std::string content;  ///< fingerprint of the copy
   std::string object;   ///< of Python, with the colon before it
+  bool into = false;    ///< of a solution: arrays for its outputs come behind the arguments
   SubmissionFiles files;
   std::unique_ptr<ScratchFolder> folder;
 };
@@ -29,9 +30,10 @@ struct LoadableSubmission {
   std::unique_ptr<ScratchFolder> built;  ///< with the library, of what was compiled
 };
 
-/// C and C++ are compiled, by a compiler in the sandbox. The submission outlives what is returned. Throws
-/// InvalidSubmission with the compiler's first error.
-LoadableSubmission made_loadable(const Submission& submission, const SandboxOptions& sandbox,
+/// C and C++ are compiled, by a compiler in the sandbox. `call`: how the task's board calls what is in its own format;
+/// empty: it has none. The submission outlives what is returned. Throws InvalidSubmission with the compiler's first
+/// error.
+LoadableSubmission made_loadable(const Submission& submission, const std::string& call, const SandboxOptions& sandbox,
                                  std::chrono::milliseconds limit);
 
 /// The first line of a compiler's output that tells an error; "" without one.

@@ -6,7 +6,9 @@
 #include <fstream>
 
 #include "harness/base/fingerprint.h"
+#include "harness/base/text.h"
 #include "harness/base/user_error.h"
+#include "harness/judge/solution.h"
 
 namespace attest {
 namespace {
@@ -15,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 constexpr std::size_t kMostFiles = 1000;
+constexpr const char* kSolution = ".json";
 constexpr const char* kMainStem = "submission";
 
 bool is_of_c(const fs::path& file) {
@@ -36,6 +39,17 @@ std::vector<fs::path> own_files(const fs::path& folder) {
   return files;
 }
 
+[[noreturn]] void refuse_size() {
+  throw InvalidSubmission(fmt::format("it has more than {} files or {} MiB", kMostFiles, kMostBytes >> 20));
+}
+
+/// Names become words of command lines and of texts with a word on each line.
+void require_plain(const fs::path& file) {
+  if (printable_line(file.string()) != file.string())
+    throw InvalidSubmission("the name of its file " + printable_line(file.string()) +
+                            " has characters that nobody sees");
+}
+
 std::vector<fs::path> all_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::uintmax_t bytes = 0;
@@ -43,8 +57,8 @@ std::vector<fs::path> all_below(const fs::path& folder) {
     if (entry.is_symlink() || !entry.is_regular_file()) continue;
     bytes += entry.file_size();
     files.push_back(fs::relative(entry.path(), folder));
-    if (bytes > kMostBytes || files.size() > kMostFiles)
-      throw InvalidSubmission(fmt::format("it has more than {} files or {} MiB", kMostFiles, kMostBytes >> 20));
+    if (bytes > kMostBytes || files.size() > kMostFiles) refuse_size();
+    require_plain(files.back());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -52,6 +66,7 @@ std::vector<fs::path> all_below(const fs::path& folder) {
 
 SubmissionKind kind_of(const fs::path& main) {
   if (main.extension() == ".so") return SubmissionKind::library;
+  if (main.extension() == kSolution) return SubmissionKind::solution;
   return main.extension() == ".py" ? SubmissionKind::python : SubmissionKind::sources;
 }
 
@@ -84,9 +99,12 @@ SubmissionFiles files_of(const fs::path& path) {
     for (const fs::path& file : main_files(own_files(whole))) files.main.push_back(file.filename());
     files.all = all_below(whole);
   } else {
-    if (!fs::is_regular_file(whole, error) || !may_be_judged(whole))
-      throw UserError(path.string() +
-                      ": a submission is a file .c, .cc, .cpp, .so or .py, or a folder with such files");
+    if (!fs::is_regular_file(whole, error) || !(may_be_judged(whole) || is_solution(whole)))
+      throw UserError(
+          path.string() +
+          ": a submission is a file .c, .cc, .cpp, .so or .py, a solution .json, or a folder with such files");
+    if (fs::file_size(whole) > kMostBytes) refuse_size();
+    require_plain(whole.filename());
     files.root = whole.parent_path();
     files.all = files.main = {whole.filename()};
   }
@@ -152,7 +170,8 @@ std::vector<fs::path> found_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.is_symlink() || is_hidden(entry.path()) || entry.path().filename() == "__pycache__") continue;
-    if (entry.is_directory() || (entry.is_regular_file() && may_be_judged(entry.path()))) found.push_back(entry.path());
+    const bool is_file = entry.is_regular_file() && (may_be_judged(entry.path()) || is_solution(entry.path()));
+    if (entry.is_directory() || is_file) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
   return found;

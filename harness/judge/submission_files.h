@@ -13,7 +13,7 @@ struct InvalidSubmission : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class SubmissionKind { sources, library, python };
+enum class SubmissionKind { sources, library, python, solution };
 
 struct SubmissionFiles {
   SubmissionKind kind = SubmissionKind::sources;
@@ -22,10 +22,10 @@ struct SubmissionFiles {
   std::vector<std::filesystem::path> main;  ///< what is compiled, or the one library or module
 };
 
-/// Of a file .c, .cc, .cpp, .so or .py, or of a folder. What a folder is judged by: its file called submission, or else
-/// its only library or module, or all its sources of C and C++; files in folders below are there for these. Links are
-/// left out. Throws UserError where there is no such file or folder, or a file is of another kind; InvalidSubmission
-/// for a folder of which nobody can tell what it is, and one with too many bytes.
+/// Of a file .c, .cc, .cpp, .so, .py or .json (solution.h), or of a folder. What a folder is judged by: its file called
+/// submission, or else its only library or module, or all its sources of C and C++; files in folders below are there
+/// for these. Links are left out. Throws UserError where there is no such file or folder, or a file is of another kind;
+/// InvalidSubmission for a folder of which nobody can tell what it is, and one with too many bytes.
 SubmissionFiles submission_files(const std::filesystem::path& path);
 
 /// How a file or folder is called, whether it is there or not.

@@ -13,6 +13,7 @@
 #include "harness/base/fingerprint.h"
 #include "harness/base/user_error.h"
 #include "harness/cases/case.h"
+#include "harness/judge/board_problem.h"
 
 namespace attest {
 namespace {
@@ -97,13 +98,19 @@ void read_task_line(Task& task, const std::string& line) {
     task.may_refuse = true;
     return;
   }
+  if (word == "call") {
+    std::getline(words, pattern);
+    task.call = without_blanks(pattern);
+    if (task.call.empty()) throw UserError("call: the name of a function or a class is wanted");
+    return;
+  }
   if (word == "declare") {
     while (words >> pattern) task.permitted.permit(pattern);
     if (pattern.empty()) throw UserError("declare: what may be stated is wanted, as stored_weights=bf16");
     return;
   }
   if (word != "draw" && word != "time")
-    throw UserError("\"" + word + "\": about, draw, time, may or declare is wanted");
+    throw UserError("\"" + word + "\": about, draw, time, may, call or declare is wanted");
   words >> number;
   std::getline(words, pattern);
   pattern = without_blanks(pattern);
@@ -132,16 +139,25 @@ std::string drawn_line(const std::string& pattern, std::mt19937_64& random) {
   return line;
 }
 
-Task read_task(const std::string& name_or_path) {
+Task read_task(const std::string& name_or_path, const std::string& interpreter) {
   std::filesystem::path path = name_or_path;
   if (!path.has_extension() && !path.has_parent_path()) path = required_data_folder("tasks") / (name_or_path + ".task");
   std::ifstream file(path);
   if (!file) throw UserError("--task " + name_or_path + ": there is no such file, nor a task of attest with this name");
   Task task;
-  task.name = path.stem().string();
-  task.content = fingerprint_of(path);
+  task.name = name_of_task(path);
+  std::istringstream made;
+  if (is_board_problem(path)) {
+    made.str(task_of_problem(path, interpreter));
+    Fingerprint of_text;
+    of_text.add(made.str());
+    task.content = of_text.text();
+  } else {
+    task.content = fingerprint_of(path);
+  }
+  std::istream& lines = is_board_problem(path) ? static_cast<std::istream&>(made) : file;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
     line = without_blanks(line.substr(0, line.find('#')));
     if (line.empty()) continue;

@@ -138,7 +138,7 @@ std::string ranking_table(const std::vector<RankedSubmission>& ranking) {
     for (const RankedSpeed& speed : one.speeds) {
       if (reason.empty()) reason = speed.reason;
     }
-    table.add({class_of(one) == 0 ? std::to_string(rank) : "", one.submission, one.verdict,
+    table.add({class_of(one) == 0 ? std::to_string(rank) : "", printable_line(one.submission), one.verdict,
                one.speedup ? fmt::format("{:.3g}", *one.speedup) : "",
                one.worst_error_over_bound ? number_words(*one.worst_error_over_bound, 3) : "",
                one.cases > 0 ? fmt::format("{}/{}", one.passed, one.cases) : "", fmt::format("{:.1f}", one.seconds),

@@ -85,6 +85,32 @@ TEST_F(SubmissionFolder, TooManyFilesAreInvalid) {
   EXPECT_THROW(found(), InvalidSubmission);
 }
 
+TEST_F(SubmissionFolder, ALargeFileIsInvalidBeforeItIsCopied) {
+  write("kernel.c");
+  fs::resize_file(folder_ / "s/kernel.c", std::uintmax_t{1} << 40);  // a hole
+  EXPECT_THROW(submission_files(folder_ / "s/kernel.c"), InvalidSubmission);
+  EXPECT_THROW(found(), InvalidSubmission);
+}
+
+TEST_F(SubmissionFolder, NamesThatNobodySeesAreInvalid) {
+  for (const std::string name : {"a\n--call\nb.py", "a\x1b[31m.c", "a\xff.c"}) {
+    write(name);
+    EXPECT_THROW(submission_files(folder_ / "s" / name), InvalidSubmission);
+    fs::remove(folder_ / "s" / name);
+  }
+  write("submission.c");
+  write("inside/a\n.h");
+  EXPECT_THROW(found(), InvalidSubmission);
+}
+
+TEST_F(SubmissionFolder, ASolutionIsOneByWhatItSays) {
+  write("kernel.json", R"({"spec": {}, "sources": []})");
+  write("results.json", R"({"verdict": "pass"})");
+  EXPECT_EQ(submission_files(folder_ / "s/kernel.json").kind, SubmissionKind::solution);
+  EXPECT_THROW(submission_files(folder_ / "s/results.json"), UserError);
+  EXPECT_EQ(submissions_in(folder_ / "s").size(), 1u);
+}
+
 TEST_F(SubmissionFolder, FingerprintsKnowNamesAndContents) {
   write("kernel.c");
   const std::string first = fingerprint_of(found());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/base/user_error.h"
+#include "tests/unit/scratch_folder.h"
 
 namespace attest {
 namespace {
@@ -19,6 +20,16 @@ TEST(Submission, FirstErrorOfACompiler) {
 TEST(Submission, WhatIsNoFileOrNoKernelIsTheUsersFault) {
   EXPECT_THROW(take_submission("/nobody/kernel.c"), UserError);
   EXPECT_THROW(take_submission("/etc/hosts"), UserError);
+}
+
+TEST(Submission, AFileCalledLikeAnObjectOfAnotherIsItself) {
+  const Folder folder;
+  std::ofstream(folder / "other.c") << "int other;";
+  // Without this file it is the object ":kernel.c" of other.py, for which an interpreter is asked first.
+  std::ofstream(folder / "other.py:kernel.c") << "int mine;";
+  const Submission taken = take_submission((folder / "other.py:kernel.c").string());
+  EXPECT_EQ(taken.files.main.front(), "other.py:kernel.c");
+  EXPECT_EQ(taken.object, "");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_F(TaskFile, HasLinesOfFiveKinds) {
 
 TEST_F(TaskFile, FaultsAreToldWithTheirLine) {
   const std::pair<const char*, const char*> faults[] = {
-      {"draw 1 seq=4 dim=4\nrun 2 seq=4\n", ":2: \"run\": about, draw, time, may or declare is wanted"},
+      {"draw 1 seq=4 dim=4\nrun 2 seq=4\n", ":2: \"run\": about, draw, time, may, call or declare is wanted"},
       {"draw x seq=4\n", ":1: \"x\" is no number"},
       {"draw 0 seq=4\n", ":1: draw: 0 is not above 0"},
       {"draw 1 seq=4..2\n", ":1: the range 4..2 is empty"},

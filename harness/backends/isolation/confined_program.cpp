@@ -11,9 +11,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "backends/backend.h"
 #include "harness/backends/isolation/sandbox.h"
+#include "harness/backends/isolation/scratch_space.h"
 #include "harness/backends/isolation/stranger.h"
 #include "harness/base/launcher.h"
 #include "harness/base/machine.h"
@@ -23,6 +25,7 @@ namespace attest {
 namespace {
 
 constexpr std::size_t kMostOutput = 64 << 10;
+constexpr std::int64_t kBetweenSizes = 20;            ///< milliseconds, at what it has written
 constexpr int kNotConfined = 126, kNotStarted = 127;  // as of a shell
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -32,14 +35,16 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Reads until the other side is closed or the time is over: false then.
-bool read_all(int pipe, std::string& text, std::chrono::steady_clock::time_point end) {
+/// Reads until the other side is closed, or until the time is over or `goes_on` says no: false then.
+bool read_all(int pipe, std::string& text, std::chrono::steady_clock::time_point end,
+              const std::function<bool()>& goes_on) {
   for (char buffer[4096];;) {
+    if (!goes_on()) return false;
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
     pollfd ready{pipe, POLLIN, 0};
-    const int count = poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 3'600'000)));
+    const int count = poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, kBetweenSizes)));
     if (count < 0 && errno == EINTR) continue;
     if (count == 0) continue;
     const ssize_t got = read(pipe, buffer, sizeof buffer);
@@ -85,7 +90,8 @@ ProgramEnd run_confined(const ConfinedProgram& program, std::chrono::millisecond
     throw BackendUnavailable(std::string("no process for a program: ") + std::strerror(error));
   }
   ProgramEnd end;
-  end.timed_out = !read_all(ends[0], end.output, std::chrono::steady_clock::now() + limit);
+  const auto goes_on = [&] { return !(end.wrote_too_much = has_scratch_excess(program.scratch)); };
+  end.timed_out = !read_all(ends[0], end.output, std::chrono::steady_clock::now() + limit, goes_on);
   close(ends[0]);
   // It may have closed its output and go on: nothing of it is left behind.
   for (int tries = 0; tries < 500 && !end.timed_out; ++tries) {
@@ -103,8 +109,8 @@ ProgramEnd run_confined(const ConfinedProgram& program, std::chrono::millisecond
 }
 
 int become_confined(const ConfinedProgram& program) {
-  SandboxRequest request{program.sandbox.layers, program.scratch, program.readable, /*processes=*/true,
-                         /*executes=*/true};
+  SandboxRequest request{program.sandbox.layers, program.scratch,  program.readable, /*keeps_scratch=*/true,
+                         /*processes=*/true,     /*executes=*/true};
   const std::string missing = vital_layer_missing(enter_sandbox(request), program.sandbox);
   if (!missing.empty()) {
     std::fprintf(stderr, "error: %s\n", missing.c_str());

@@ -20,7 +20,8 @@ struct ConfinedProgram {
 struct ProgramEnd {
   int status = 0;  ///< as of waitpid
   bool timed_out = false;
-  std::string output;  ///< of both streams, as far as 64 KiB
+  bool wrote_too_much = false;  ///< and was ended for that; so is one that has timed out
+  std::string output;           ///< of both streams, as far as 64 KiB
 };
 
 /// Runs it to its end, or ends it with all its processes after `limit`. Throws BackendUnavailable where no process can

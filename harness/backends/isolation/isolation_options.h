@@ -17,14 +17,14 @@ struct Arithmetic;
 struct Conventions;
 
 /// What keeps a worker process in its place (sandbox.h says how).
-enum class SandboxLayer : std::uint8_t { landlock, seccomp, limits, capabilities };
+enum class SandboxLayer : std::uint8_t { landlock, seccomp, limits, capabilities, scratch };
 template <>
-inline constexpr auto kNames<SandboxLayer> = name_table("landlock", "seccomp", "limits", "capabilities");
+inline constexpr auto kNames<SandboxLayer> = name_table("landlock", "seccomp", "limits", "capabilities", "scratch");
 
 /// Of workers that run code of strangers.
 struct SandboxOptions {
   std::set<SandboxLayer> layers{SandboxLayer::landlock, SandboxLayer::seccomp, SandboxLayer::limits,
-                                SandboxLayer::capabilities};
+                                SandboxLayer::capabilities, SandboxLayer::scratch};
   bool trust = false;  ///< they run where Landlock or seccomp is missing, too
 };
 

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "harness/backends/isolation/scratch_space.h"
 #include "harness/base/machine.h"
 
 namespace attest {
@@ -21,8 +22,9 @@ std::string confine(SandboxLayer layer, const SandboxRequest& request) {
   switch (layer) {
     case SandboxLayer::landlock: return confine_files(request);
     case SandboxLayer::seccomp: return confine_system_calls(request);
-    case SandboxLayer::limits: return confine_resources();
+    case SandboxLayer::limits: return confine_resources(request);
     case SandboxLayer::capabilities: return drop_capabilities();
+    case SandboxLayer::scratch: return confine_scratch(request);
   }
   return "unknown";
 }
@@ -34,13 +36,15 @@ bool has_one_thread() {
   return std::distance(begin(tasks), end(tasks)) == 1;
 }
 
-std::string confine_resources() {
+std::string confine_resources(const SandboxRequest& request) {
   constexpr rlim_t kMiB = rlim_t{1} << 20, kGiB = rlim_t{1} << 30;
   // Interpreters and drivers reserve far more addresses than they touch; this ends what begins threads without end.
-  const rlim_t addresses = 16 * kGiB + 2 * static_cast<rlim_t>(this_machine().memory_gib) * kGiB;
+  // Nobody watches the memory of what a program starts, and compilers touch most of what they reserve.
+  const rlim_t addresses =
+      request.processes ? 3 * kGiB : 16 * kGiB + 2 * static_cast<rlim_t>(this_machine().memory_gib) * kGiB;
   const std::pair<__rlimit_resource_t, rlim_t> limits[] = {
-      {RLIMIT_CORE, 0},     {RLIMIT_FSIZE, kGiB},        {RLIMIT_NOFILE, 512},  {RLIMIT_NPROC, 4096},
-      {RLIMIT_MSGQUEUE, 0}, {RLIMIT_MEMLOCK, 64 * kMiB}, {RLIMIT_AS, addresses}};
+      {RLIMIT_CORE, 0},     {RLIMIT_FSIZE, kMostScratchBytes}, {RLIMIT_NOFILE, 512},  {RLIMIT_NPROC, kMostThreads},
+      {RLIMIT_MSGQUEUE, 0}, {RLIMIT_MEMLOCK, 64 * kMiB},       {RLIMIT_AS, addresses}};
   for (const auto& [what, most] : limits) {
     rlimit now{};
     if (getrlimit(what, &now) != 0) return std::strerror(errno);
@@ -63,13 +67,16 @@ std::string drop_capabilities() {
 std::vector<SandboxLayerState> enter_sandbox(const SandboxRequest& request) {
   // Landlock holds for a thread and those that it begins: one that is there already would stay free.
   const bool alone = request.executes || has_one_thread();
-  std::error_code error;
-  if (!request.scratch.empty()) std::filesystem::current_path(request.scratch, error);
   const bool locked = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-  // Capabilities are dropped before the filter may refuse it, and files are opened for rules before all others.
+  // Landlock lets nobody mount. Capabilities are dropped before the filter may refuse it, and files are opened for
+  // rules before all others.
   std::vector<SandboxLayerState> states;
-  for (const SandboxLayer layer :
-       {SandboxLayer::limits, SandboxLayer::landlock, SandboxLayer::capabilities, SandboxLayer::seccomp}) {
+  for (const SandboxLayer layer : {SandboxLayer::scratch, SandboxLayer::limits, SandboxLayer::landlock,
+                                   SandboxLayer::capabilities, SandboxLayer::seccomp}) {
+    // The folder that is the working one from here on is that in a file system of its own.
+    std::error_code error;
+    if (layer != SandboxLayer::scratch && !request.scratch.empty())
+      std::filesystem::current_path(request.scratch, error);
     if (!request.layers.contains(layer)) {
       states.push_back({layer, "not asked for"});
     } else if (!locked) {
@@ -113,7 +120,8 @@ std::string sandbox_text(const std::vector<SandboxLayerState>& layers) {
   for (const SandboxLayerState& one : layers) {
     std::string& list = one.missing.empty() ? there : missing;
     list += (list.empty() ? "" : ", ") + std::string(name_of(one.layer));
-    if (!one.missing.empty()) list += " (" + one.missing + ")";
+    if (one.missing.empty()) continue;
+    list += " (" + one.missing + (one.layer == SandboxLayer::scratch ? "; its size is watched instead)" : ")");
   }
   if (there.empty()) there = "none";
   return missing.empty() ? there : there + "; missing: " + missing;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "harness/backends/isolation/scratch_space.h"
+
 namespace attest {
 namespace {
 
@@ -59,10 +61,7 @@ ScratchFolder::ScratchFolder() {
   path_ = std::filesystem::canonical(name);
 }
 
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+ScratchFolder::~ScratchFolder() { remove_strangers_folder(path_); }
 
 std::vector<std::string> environment_of_stranger(const std::vector<std::string>& environment,
                                                  const std::filesystem::path& scratch) {

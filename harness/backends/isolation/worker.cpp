@@ -333,7 +333,7 @@ std::unique_ptr<Backend> made_from(std::span<const BackendEntry> registry, const
 /// What code of strangers finds: the system, its own folder and that of what runs it. The harness is told the layers in
 /// force before any of that code runs. False where it has gone.
 bool enter_sandbox_of(const WorkerOptions& options) {
-  SandboxRequest request{layers_from_text(options.sandbox), options.scratch, {}, false, !has_one_thread()};
+  SandboxRequest request{layers_from_text(options.sandbox), options.scratch, {}, false, false, !has_one_thread()};
   const std::string object = python_object(options.plugin);
   const std::filesystem::path file = object.empty() ? options.plugin : object.substr(0, object.rfind(':'));
   if (file.is_absolute()) request.readable.push_back(file.parent_path());

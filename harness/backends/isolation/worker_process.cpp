@@ -1,9 +1,11 @@
 #include "harness/backends/isolation/worker_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 
 #include "harness/backends/isolation/lasting_thread.h"
 #include "harness/backends/isolation/sandbox.h"
+#include "harness/backends/isolation/scratch_space.h"
 #include "harness/backends/isolation/worker.h"
 #include "harness/base/backend_source.h"
 #include "harness/base/launcher.h"
@@ -32,6 +35,13 @@ namespace {
 constexpr std::chrono::seconds kMostToStop{5};
 constexpr unsigned kLookAtRest = 2000;  ///< microseconds
 constexpr double kAtRest = 0.1;         ///< of a processor, at most
+
+/// 0 where it has ended.
+std::size_t threads_of(pid_t process) {
+  struct stat tasks {};  // a folder has a link for itself, and one in each of its folders
+  return stat(fmt::format("/proc/{}/task", process).c_str(), &tasks) == 0 && tasks.st_nlink > 2 ? tasks.st_nlink - 2
+                                                                                                : 0;
+}
 
 }  // namespace
 
@@ -116,6 +126,9 @@ Received WorkerProcess::greeting(Json& hello, std::chrono::milliseconds limit) {
     if (const std::string missing = vital_layer_missing(layers, *wanted_); !missing.empty())
       throw BackendUnavailable(missing);
     sandbox_ = sandbox_text(layers);
+    watches_scratch_ = std::any_of(layers.begin(), layers.end(), [](const SandboxLayerState& one) {
+      return one.layer == SandboxLayer::scratch && !one.missing.empty();
+    });
   }
   return receive(hello, limit);
 }
@@ -189,6 +202,16 @@ void WorkerProcess::look_at_memory(bool only_if_due) {
   const double files = shared_memory();
   const double mapped = static_cast<double>(file_.mapped()) + static_cast<double>(inputs_.mapped());
   memory_->look(files, std::max(files - file_at_request_, files - mapped));
+  look_at_limits();
+}
+
+void WorkerProcess::look_at_limits() {
+  if (!wanted_ || !excess_.empty()) return;
+  if (threads_of(process_) > kMostThreads)
+    excess_ = fmt::format("more than {} threads", kMostThreads);
+  else if (watches_scratch_ && has_scratch_excess(scratch_->path(), process_))
+    excess_ = scratch_excess_text();
+  if (!excess_.empty()) kill(process_, SIGKILL);
 }
 
 bool WorkerProcess::has_ended() {
@@ -223,6 +246,7 @@ int WorkerProcess::await() {
 }
 
 std::string WorkerProcess::text_of_end() const {
+  if (!excess_.empty()) return "killed for " + excess_;
   if (had_to_be_ended_) return "gave up its connection to attest";
   return text_of_status(status_);
 }

@@ -73,6 +73,7 @@ class WorkerProcess {
   bool has_ended();
   void go_on();
   void look_at_memory(bool only_if_due);
+  void look_at_limits();
   /// Bytes of both files.
   double shared_memory() const { return file_.memory() + inputs_.memory(); }
 
@@ -86,6 +87,8 @@ class WorkerProcess {
   int status_ = 0;
   bool stopped_ = false;
   bool had_to_be_ended_ = false;  ///< though it had closed its socket
+  bool watches_scratch_ = false;  ///< where its system sets no limit
+  std::string excess_;            ///< why it was ended, besides memory
   Moment asked_, answered_;
   double file_at_request_ = 0;  ///< bytes of the file's memory then: what is added is the worker's doing
   std::optional<MemoryWatch> memory_;

@@ -11,6 +11,7 @@ from typing import Any, Mapping, Optional
 
 from attest._attest import UserError
 from attest._backend import Backend, backend_of, is_implementation
+from attest._boards import BoardCall, board_backend, board_call, module_in_package, prepared_import
 
 #: What of attest.check the command line has an option for.
 STATED = ("name", "tensors", "keywords", "refuses", "arithmetic", "conventions", "gradients")
@@ -19,6 +20,11 @@ STATED = ("name", "tensors", "keywords", "refuses", "arithmetic", "conventions",
 def load(words: str) -> Backend:
     """The backend that `words` name, one a line: the object, then options with their values. A callable may be one."""
     named, *options = words.split("\n")
+    if options[:1] == ["--call"]:
+        found = _of_board(named, board_call(options[1]))
+        if found is not None:
+            return found
+        options = options[2:]
     found = _object(named)
     try:
         stated = {option[2:]: _stated(option[2:], text) for option, text in zip(options[::2], options[1::2])}
@@ -68,6 +74,17 @@ def command_words(one: Any) -> str:
     if installed or folder == os.getcwd() or folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         return words
     return f"{os.path.relpath(file)}:{path}"
+
+
+def _of_board(words: str, call: BoardCall) -> Optional[Backend]:
+    """What a file has for a board that calls it; None where it has nothing of that name, or another is named."""
+    place, _, path = words.rpartition(":")
+    if path not in ("*", call.name) or not place.endswith(".py"):
+        return None
+    file = os.path.abspath(place)
+    prepared_import(os.path.dirname(file), call)
+    found = getattr(module_in_package(file), call.name, None)
+    return None if found is None else board_backend(found, call)
 
 
 def _object(words: str) -> Any:
