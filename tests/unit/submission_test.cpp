@@ -25,7 +25,7 @@ TEST(Submission, WhatIsNoFileOrNoKernelIsTheUsersFault) {
 TEST(Submission, AFileCalledLikeAnObjectOfAnotherIsItself) {
   const Folder folder;
   std::ofstream(folder / "other.c") << "int other;";
-  // Without this file it is the object ":kernel.c" of other.py, for which an interpreter is asked first.
+  // Without this file it is the object of another one, for which an interpreter is asked first.
   std::ofstream(folder / "other.py:kernel.c") << "int mine;";
   const Submission taken = take_submission((folder / "other.py:kernel.c").string());
   EXPECT_EQ(taken.files.main.front(), "other.py:kernel.c");
