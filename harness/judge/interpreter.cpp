@@ -26,7 +26,8 @@ ProgramOutput output_of(const std::vector<std::string>& words) {
   ProgramOutput said;
   FILE* const pipe = popen((shell_line(words) + " 2>&1 </dev/null").c_str(), "re");
   if (!pipe) return said;
-  for (char buffer[1024]; const std::size_t got = fread(buffer, 1, sizeof buffer, pipe);) said.text.append(buffer, got);
+  char buffer[1024];
+  for (std::size_t got = 1; got > 0; said.text.append(buffer, got)) got = fread(buffer, 1, sizeof buffer, pipe);
   said.status = pclose(pipe);
   return said;
 }

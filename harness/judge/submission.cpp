@@ -71,7 +71,7 @@ std::filesystem::path compiled(const SubmissionFiles& files, const ScratchFolder
   std::vector<std::string> of_c, of_cpp;
   for (const std::filesystem::path& file : files.main)
     (file.extension() == ".c" ? of_c : of_cpp).push_back(files.root / file);
-  const std::filesystem::path library = built.path() / "submission.so";
+  std::filesystem::path library = built.path() / "submission.so";
   std::vector<std::string> words = {"-shared", "-o", library};
   Compilation compilation(files.root, built, sandbox, limit);
   if (of_cpp.empty()) {

@@ -116,7 +116,7 @@ std::string confine_files(const SandboxRequest& request) {
   if (!request.scratch.empty())
     complete = allow(rules, request.scratch, all.files & ~std::uint64_t{of_device}) && complete;
   const bool in_force = complete && syscall(kRestrictSelf, rules, 0) == 0;
-  const std::string reason = in_force ? "" : std::strerror(errno);
+  std::string reason = in_force ? "" : std::strerror(errno);
   close(rules);
   return reason;
 }

@@ -113,7 +113,7 @@ std::string enter_mount_namespace() {
 std::string confine_scratch(const SandboxRequest& request) {
   if (request.scratch.empty()) return "there is no scratch folder";
   if (request.keeps_scratch) return "what is written there is kept";
-  if (const std::string reason = enter_mount_namespace(); !reason.empty()) return reason;
+  if (std::string reason = enter_mount_namespace(); !reason.empty()) return reason;
   const std::string options = fmt::format("size={},nr_inodes={},mode=0700", kMostScratchBytes, kMostScratchFiles);
   return mount("scratch", request.scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) == 0
              ? ""

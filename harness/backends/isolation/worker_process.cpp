@@ -253,7 +253,7 @@ std::string WorkerProcess::text_of_end() const {
 
 std::string WorkerProcess::memory_excess() const {
   if (!WIFSIGNALED(status_) || WTERMSIG(status_) != SIGKILL || !memory_) return "";
-  if (const std::string excess = memory_->excess(); !excess.empty()) return excess;
+  if (std::string excess = memory_->excess(); !excess.empty()) return excess;
   if (!had_to_be_ended_ && memory_->system_ended_one()) return "the system had no more for it";
   return "";
 }
