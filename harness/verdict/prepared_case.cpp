@@ -312,6 +312,7 @@ Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, J
         return found;
       });
     } catch (const CaseFault& thrown) {
+      if (thrown.cause().kind == Cause::ended_by_user) throw;
       fault = thrown;
     }
     return fault || wrong.wrong();
