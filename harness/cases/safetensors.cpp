@@ -24,9 +24,9 @@ namespace {
 
 constexpr std::uint64_t kMaxHeaderBytes = 16u << 20;  ///< bytes; real headers have a few kilobytes
 constexpr std::size_t kMaxTensors = 4096, kMaxAxes = 8;
-constexpr std::size_t kMaxDepth = 3;          ///< header, tensor, shape
-constexpr const char* kPairs = "int4";        ///< in the metadata: tensors of U8 that hold them
-constexpr double kUncheckedBytes = 16 << 20;  ///< bytes for which memory is not asked
+constexpr std::size_t kMaxDepth = 3;           ///< header, tensor, shape
+constexpr const char* kNamesOfPairs = "int4";  ///< in the metadata: tensors of U8 that hold them
+constexpr double kUncheckedBytes = 16 << 20;   ///< bytes for which memory is not asked
 
 /// "F64, F32, ..."
 std::string known_types() {
@@ -180,13 +180,13 @@ class Reader {
 
   /// Tensors of bytes that are pairs of int4, as the metadata say.
   void read_pairs(TensorFile& file) const {
-    const auto list = file.metadata.find(kPairs);
+    const auto list = file.metadata.find(kNamesOfPairs);
     if (list == file.metadata.end()) return;
     std::istringstream names(list->second);
     for (std::string name; std::getline(names, name, ',');) {
       const auto found = file.tensors.find(name);
       if (found == file.tensors.end() || found->second.dtype != "U8" || found->second.shape.empty())
-        fail("metadata " + std::string(kPairs) + ": \"" + name.substr(0, 64) + "\" is no tensor of U8");
+        fail("metadata " + std::string(kNamesOfPairs) + ": \"" + name.substr(0, 64) + "\" is no tensor of U8");
       found->second.dtype = format_of(DType::i4).safetensors;
       found->second.shape.back() *= 2;
     }
@@ -356,7 +356,7 @@ void write_safetensors(const std::filesystem::path& path, const TensorFile& file
     if (tensor.stored_type() != DType::i4) continue;
     entry["dtype"] = "U8";
     entry["shape"].back() = tensor.shape.back() / 2;
-    std::string& pairs = metadata[kPairs];
+    std::string& pairs = metadata[kNamesOfPairs];
     pairs += (pairs.empty() ? "" : ",") + name;
   }
   if (!metadata.empty()) header["__metadata__"] = metadata;
