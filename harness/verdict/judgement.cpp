@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "harness/verdict/stated_conventions.h"
+
 namespace attest {
 
 Judgement judge(const Call& call, const Expectation& expectation, const Bounds& bounds, const GuardedOutputs& outputs,
@@ -19,6 +21,37 @@ Judgement judge(const Call& call, const Expectation& expectation, const Bounds& 
     judgement.reason = comparison.describe();
   }
   return judgement;
+}
+
+Standard standard_of(const Answers& answers) {
+  Standard standard;
+  standard.producer.arithmetic = answers.arithmetic;
+  standard.conventions = answers.conventions;
+  return standard;
+}
+
+Judgement judge_as_stated(const Problem& problem, const Inputs& inputs, const Expectation& expectation,
+                          const Standard& standard, const GuardedOutputs& outputs, const JudgeOptions& options) {
+  const std::size_t producer = expectation.index_of(standard.producer);
+  Judgement judgement = judge(problem, expectation, expectation.bounds[producer], outputs, options.mapped);
+  if (!judgement.wrong() || !is_of_numbers(judgement.cause)) return judgement;
+  judgement.convention = right_by_convention(standard.conventions, problem, inputs, expectation, producer, outputs,
+                                             options.threads, options.budget);
+  if (judgement.convention.empty()) return judgement;
+  judgement.cause = {};
+  judgement.reason.clear();
+  judgement.map.reset();
+  return judgement;
+}
+
+bool is_of_numbers(const FailureCause& cause) {
+  switch (cause.kind) {
+    case Cause::outside_bound:
+    case Cause::not_finite:
+    case Cause::nan_lost:
+    case Cause::infinity_lost: return true;
+    default: return false;
+  }
 }
 
 }  // namespace attest

@@ -68,17 +68,6 @@ bool is_suspect(const Call& call, const Expectation& expectation, std::size_t pr
   return true;
 }
 
-/// Whether an output holds other numbers than it should: nothing else is wrong then.
-bool is_of_numbers(const FailureCause& cause) {
-  switch (cause.kind) {
-    case Cause::outside_bound:
-    case Cause::not_finite:
-    case Cause::nan_lost:
-    case Cause::infinity_lost: return true;
-    default: return false;
-  }
-}
-
 /// As a command takes it.
 std::string argument_of(const Case& source) {
   return source.from_file ? shell_quoted(source.label) : "'" + source.label + "'";
@@ -156,8 +145,7 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       if (refusal->reason.empty()) set_failure(verdict, {Cause::refused_without_reason}, "refused without a reason");
       return verdict;
     }
-    const Standard standard{expectation_.index_of({answers.arithmetic, {}}), answers.conventions};
-    const std::size_t producer = standard.producer;
+    const Standard standard = standard_of(answers);
     const auto kept = std::make_shared<GuardedOutputs>(p);
     GuardedOutputs& outputs = *kept;
     Judgement judgement;
@@ -183,13 +171,13 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
       verdict.repeats = judgement.repeats;
       if (!verdict.steps.empty())
         verdict.repro = repro_with("--steps " + shell_quoted(verdict.steps), source_, verdict.repro);
-      diagnose(outputs, producer, verdict);
+      diagnose(outputs, standard.producer, verdict);
     } else if (!judgement.convention.empty()) {
       verdict.status = Status::convention;
       verdict.reason = "not as attest does it, and as the backend states: " + judgement.convention;
       verdict.error_over_bound.reset();
       verdict.worst.reset();
-    } else if (is_suspect(source_.problem, expectation_, producer, outputs, verdict)) {
+    } else if (is_suspect(source_.problem, expectation_, expectation_.index_of(standard.producer), outputs, verdict)) {
       apply_waiver(verdict);
     } else if (comparison.inconclusive()) {
       verdict.status = Status::inconclusive;
@@ -215,28 +203,22 @@ Verdict PreparedCase::check(Backend& backend, Plan* plan, const Inputs* elsewher
 }
 
 Judgement PreparedCase::judge_results(const GuardedOutputs& outputs, const Standard& standard) const {
-  Judgement judgement = judge(source_.problem, expectation_, expectation_.bounds[standard.producer], outputs, maps_);
+  Judgement judgement =
+      judge_as_stated(source_.problem, views_, expectation_, standard, outputs, {.mapped = maps_, .threads = threads_});
   if (OutputFault cache = find_cache_fault(source_.problem, views_, outputs); !cache.empty()) {
     judgement.cause = std::move(cache.cause);
     judgement.reason = std::move(cache.reason);
+    judgement.convention.clear();
   }
-  if (!judgement.wrong() || !is_of_numbers(judgement.cause)) return judgement;
-  judgement.convention = right_by_convention(standard.conventions, source_.problem, views_, expectation_,
-                                             standard.producer, outputs, threads_);
-  if (judgement.convention.empty()) return judgement;
-  judgement.cause = {};
-  judgement.reason.clear();
-  judgement.map.reset();
   return judgement;
 }
 
-void PreparedCase::diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const {
+void PreparedCase::diagnose(const GuardedOutputs& outputs, const Producer& producer, Verdict& verdict) const {
   if (!diagnoses_ || !verdict.worst || !is_of_numbers(verdict.cause)) return;
   if (std::isnan(verdict.worst->got)) return;  // every mistake that lets a NaN in gives the same
   MistakeFinder own;
   MistakeFinder& finder = finder_of_ ? finder_of_(verdict.backend) : own;
-  verdict.mistakes =
-      finder.find(source_.problem, views_, expectation_.producers[producer], outputs, *verdict.worst, threads_);
+  verdict.mistakes = finder.find(source_.problem, views_, producer, outputs, *verdict.worst, threads_);
   if (!verdict.mistakes.empty()) verdict.reason += "; " + mistakes_text(verdict.mistakes);
 }
 
@@ -293,8 +275,8 @@ Judgement PreparedCase::judge_life(Backend& backend, const Standard& standard, J
   const std::uint64_t seed = life_seed(source_.problem, steps_seed_);
   std::optional<Expectation> shared;  // of the case's data where two tensors have one memory: always the same
   const auto judge_shared = [&](const Inputs& inputs, const GuardedOutputs& outputs) {
-    if (!shared) shared = expect(source_.problem, inputs, {expectation_.producers[standard.producer]}, threads_);
-    return judge(source_.problem, *shared, shared->bounds.front(), outputs, false);
+    if (!shared) shared = expect(source_.problem, inputs, {standard.producer}, threads_);
+    return judge_as_stated(source_.problem, inputs, *shared, standard, outputs, {.threads = threads_});
   };
   std::optional<CaseFault> fault;
   Judgement wrong;
@@ -387,16 +369,16 @@ std::string PreparedCase::state_that_matters(Backend& backend, StateSteps steps,
 
 std::string PreparedCase::why_wrong(const Answers& answers, const Call& call, const Inputs& inputs,
                                     const GuardedOutputs& outputs) const {
-  const Producer producer{answers.arithmetic, {}};
+  const Standard standard = standard_of(answers);
   const auto& known = expectation_.producers;
-  const bool own = call == source_.problem.call && std::find(known.begin(), known.end(), producer) != known.end();
-  const Judgement judgement =
-      own ? judge_results(outputs, {expectation_.index_of(producer), answers.conventions}) : [&] {
-        Problem problem{call, {}};
-        problem.set_seed(call.dropout_seed);
-        const Expectation other = expect(problem, inputs, {producer}, threads_);
-        return judge(call, other, other.bounds.front(), outputs, false);
-      }();
+  const bool own =
+      call == source_.problem.call && std::find(known.begin(), known.end(), standard.producer) != known.end();
+  const Judgement judgement = own ? judge_results(outputs, standard) : [&] {
+    Problem problem{call, {}};
+    problem.set_seed(call.dropout_seed);
+    const Expectation other = expect(problem, inputs, {standard.producer}, threads_);
+    return judge_as_stated(problem, inputs, other, standard, outputs, {.threads = threads_});
+  }();
   return judgement.wrong() ? judgement.reason : "";
 }
 

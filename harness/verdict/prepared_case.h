@@ -75,11 +75,6 @@ class PreparedCase {
 
  private:
   const CaseInputs& data() const { return source_.inputs ? *source_.inputs : made_; }
-  /// By what results are judged: whose arithmetic it is, and what else is stated.
-  struct Standard {
-    std::size_t producer = 0;
-    Conventions conventions{};
-  };
   Judgement judge_results(const GuardedOutputs& outputs, const Standard& standard) const;
   /// The walk of state_check.h, judged after each of its parts.
   Judgement judge_with_states(Backend& backend, const Standard& standard, GuardedOutputs& outputs,
@@ -91,7 +86,7 @@ class PreparedCase {
   Judgement judge_life(Backend& backend, const Standard& standard, Judgement first) const;
   std::string state_that_matters(Backend& backend, StateSteps steps, const Standard& standard) const;
   void check_golden(Backend& backend, const Answers& answers, Verdict& verdict) const;
-  void diagnose(const GuardedOutputs& outputs, std::size_t producer, Verdict& verdict) const;
+  void diagnose(const GuardedOutputs& outputs, const Producer& producer, Verdict& verdict) const;
 
   const Case& source_;
   const int threads_;

@@ -231,14 +231,17 @@ StatedCall call_as_stated(const Conventions& stated, const Call& call, const Inp
   return made;
 }
 
+bool changes_results(const Conventions& stated) {
+  const Conventions own;
+  return std::any_of(kConventionFields.begin(), kConventionFields.end(), [&](const ConventionField& field) {
+    return changes_results(field) && stated.*(field.value) != own.*(field.value);
+  });
+}
+
 std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
-                                int threads) {
-  const Conventions own;
-  const bool differs = std::any_of(kConventionFields.begin(), kConventionFields.end(), [&](const ConventionField& f) {
-    return changes_results(f) && stated.*(f.value) != own.*(f.value);
-  });
-  if (!differs) return "";
+                                int threads, double budget) {
+  if (!changes_results(stated)) return "";
   const Producer& who = expectation.producers[producer];
   std::set<std::string> used;
   if (StatedJudge(stated, problem, inputs, who).right(expectation, expectation.bounds[producer], outputs, used))
@@ -248,7 +251,7 @@ std::string right_by_convention(const Conventions& stated, const Problem& proble
   const MistakenCall& taken = asked.taken;
   used = std::move(asked.used);
   if (used.empty()) return "";
-  const Expectation e = expect({taken.call, problem.data}, taken.inputs, {made}, threads);
+  const Expectation e = expect({taken.call, problem.data}, taken.inputs, {made}, threads, budget);
   StatedJudge judge(stated, taken.call, taken.inputs, made);
   if (!judge.right(e, e.bounds.front(), outputs, used) || !judge.proved()) return "";
   return join_texts({used.begin(), used.end()}, ", ");

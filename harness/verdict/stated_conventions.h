@@ -21,10 +21,13 @@
 namespace attest {
 
 /// "hidden_nan=leaks, empty_row=nan": the statements by which these results are right, `producer` being that of the
-/// expectation. Empty where they are not, or nothing is stated that is not attest's own.
+/// expectation. Empty where they are not, or nothing is stated that is not attest's own. `budget`: that of expect.
 std::string right_by_convention(const Conventions& stated, const Problem& problem, const Inputs& inputs,
                                 const Expectation& expectation, std::size_t producer, const GuardedOutputs& outputs,
-                                int threads);
+                                int threads, double budget = kRowBudget);
+
+/// Whether anything is stated by which a result may be right that is wrong by attest's definition.
+bool changes_results(const Conventions& stated);
 
 /// A call as a backend with these conventions takes it, and how it rounds then.
 struct StatedCall {

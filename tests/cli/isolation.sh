@@ -71,6 +71,12 @@ expect fills_shared_memory crashed '"cause":"killed: out of memory"'
 expect leaks_memory crashed '"cause":"killed: out of memory"'
 expect leaks_shared_memory crashed '"cause":"killed: out of memory"'
 
+# What it says goes to standard error, whichever descriptors this process has open, and a pipe is one of them.
+expect says_something pass null
+said=$({ "$hostile" check --isolate --backend says_something "seq=4 dim=4" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; } 2>&1 >"$work/console" | cat)
+grep -q "^something$" <<<"$said" && grep -q "1 passed" "$work/console" ||
+  complain "what a worker says on standard error: $said, $(tail -n 1 "$work/console")"
+
 # Without a number, a share of what is free is the limit, and said.
 "$attest" check --isolate --backend example "seq=4 dim=4" >"$work/console"
 grep -q "^processes of their own: 60 s for a step, [0-9.]* GiB of memory for all" "$work/console" ||

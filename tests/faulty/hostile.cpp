@@ -10,6 +10,7 @@
 #include <cfenv>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -41,7 +42,7 @@ namespace {
   attack(crashes_later) attack(minds_its_parameters) attack(cuts_shared_memory) attack(seals_shared_memory) \
   attack(closes_descriptors) attack(replaces_descriptors) attack(writes_to_connection) attack(answers_by_itself) \
   attack(leaves_a_child) attack(steals_requests) attack(fills_shared_memory) attack(leaks_memory) \
-  attack(leaks_shared_memory)
+  attack(leaks_shared_memory) attack(says_something)
 // clang-format on
 #define ATTEST_ATTACK(name) name,
 enum class Attack { ATTEST_ATTACKS(ATTEST_ATTACK) };
@@ -119,6 +120,7 @@ class HostilePlan : public faulty::PlanAround {
       case Attack::fills_shared_memory:
         for (int n = 3; n < 16; ++n) (void)!fallocate(n, 0, 0, off_t{4} << 30);
         break;
+      case Attack::says_something: std::fputs("something\n", stderr); break;
       case Attack::leaks_memory: leak(MAP_PRIVATE); break;
       case Attack::leaks_shared_memory: leak(MAP_SHARED); break;
       case Attack::reads_beyond_k: touch(inputs_.k(), inputs_.k().shape[1] * inputs_.k().strides[1]); break;

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "harness/search/shrink_case.h"
+#include "harness/speed/timing/bench.h"
+#include "harness/verdict/prepared_case.h"
 #include "tests/faulty/around.h"
 #include "tests/faulty/faulty.h"
 #include "tests/unit/helpers.h"
@@ -56,6 +58,67 @@ TEST(StatedConventions, MakeAResultRightThatIsTheirs) {
     EXPECT_NE(verdict.reason.find(one.statement), std::string::npos) << verdict.reason;
     EXPECT_FALSE(is_failure(verdict));
     EXPECT_EQ(check_line(source, silent, 1).status, Status::fail) << one.backend;
+  }
+}
+
+TEST(StatedConventions, AreKnownWhereverAResultIsJudged) {
+  for (const Example& one : kExamples) {
+    Says says(one.backend, {{one.field, one.value}}), silent(one.backend, {});
+    const Case source = case_from_line(one.line);
+    const PlanSteps steps = steps_from_text("1:prepare 1:upload-shared 1:run 1:download 1:upload 1:run 1:download");
+    EXPECT_EQ(check_line(source, says, 1, steps).status, Status::convention) << one.backend;
+    const auto why_wrong = [&](Backend& backend, const Call& call) {
+      const PreparedCase prepared(source, {&backend}, 1);
+      const Answers answers = ask(backend, call);
+      GuardedOutputs outputs(call);
+      const std::unique_ptr<Plan> plan = make_plan(backend, call);
+      execute(*plan, prepared.inputs(), &outputs);
+      return prepared.why_wrong(answers, call, prepared.inputs(), outputs);
+    };
+    Call call = source.problem.call;
+    EXPECT_EQ(why_wrong(says, call), "") << one.backend;
+    EXPECT_NE(why_wrong(silent, call), "") << one.backend;
+    call.scale = 0.75;
+    EXPECT_EQ(why_wrong(says, call), "") << one.backend;
+    EXPECT_NE(why_wrong(silent, call), "") << one.backend;
+  }
+}
+
+/// Why this backend has no speed, or nothing.
+std::string no_speed(Backend& backend, const std::string& line) {
+  return bench_case(case_from_line(line), {&backend}, {100, 50, 10, 2}, {1, 3, 0.002, 3}).lines.at(0).wrong.text;
+}
+
+/// Takes every diagonal as bottom-right, and says so or not.
+class BottomRight : public faulty::BackendAround {
+ public:
+  explicit BottomRight(bool says) : BackendAround(faulty::make_example()), says_(says) {}
+  Conventions conventions() const override {
+    Conventions c;
+    if (says_) c.align = "bottom-right";
+    return c;
+  }
+  std::unique_ptr<Plan> prepare(const Call& call) override {
+    Call other = call;
+    other.align = Align::bottom_right;
+    return inner_->prepare(other);
+  }
+
+ private:
+  bool says_;
+};
+
+TEST(StatedConventions, LeaveAResultItsSpeed) {
+  for (const Example& one : kExamples) {
+    Says says(one.backend, {{one.field, one.value}}), silent(one.backend, {});
+    if (no_speed(silent, one.line) == "calls attest's own reference") continue;
+    EXPECT_EQ(no_speed(says, one.line), "") << one.backend;
+    EXPECT_NE(no_speed(silent, one.line), "") << one.backend;
+  }
+  for (const char* line : {"seq=3x8 dim=4 causal align=top-left", "pass=backward seq=3x8 dim=4 causal align=top-left"}) {
+    BottomRight says(true), silent(false);
+    EXPECT_EQ(no_speed(says, line), "") << line;
+    EXPECT_NE(no_speed(silent, line), "") << line;
   }
 }
 

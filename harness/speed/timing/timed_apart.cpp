@@ -48,7 +48,7 @@ TimedApart::TimedApart(Backend& backend, TimedCase& shared, MachineWatch& watch,
       wrong_ = {NoSpeed::refused, "refused: " + answers.refusal->reason};
       return;
     }
-    producer_ = {answers.arithmetic, {}};
+    standard_ = standard_of(answers);
     plan_ = make_plan(backend_, shared_.problem());
     apart_ = dynamic_cast<RunsApart*>(plan_.get());
     if (!apart_) throw BackendError("it has no process of its own");
@@ -113,13 +113,14 @@ void TimedApart::look_before_run() {
   apart_->take_steps(ApartSteps::download);
   shared_.more_outputs().reset();
   apart_->take(shared_.more_outputs().views());
-  if (rows_of(Look::at_rows).compare(shared_.more_outputs()).failed()) return;
+  if (!rows_of(Look::at_rows).judge(shared_.more_outputs()).wrong.empty()) return;
   wrong_ = {NoSpeed::result_before_run, "works outside run: its result was there before run"};
 }
 
 SampleRows TimedApart::rows_of(Look look) {
-  if (look == Look::in_full) return {shared_.problem(), shared_.unseen().expectation(), producer_};
-  return shared_.expected_rows(producer_, random_bits());
+  const PreparedCase& unseen = shared_.unseen();
+  if (look == Look::in_full) return {shared_.problem(), unseen.inputs(), unseen.expectation(), standard_};
+  return shared_.expected_rows(standard_, random_bits());
 }
 
 double TimedApart::run_once(Look look, ColdCaches* evicted) {
@@ -145,10 +146,10 @@ double TimedApart::run_once(Look look, ColdCaches* evicted) {
 }
 
 void TimedApart::compare(const SampleRows& rows, const char* when) {
-  const Comparison comparison = rows.compare(shared_.outputs());
-  error_over_bound_ = std::max(error_over_bound_, comparison.error_over_bound());
-  if (!comparison.failed()) return;
-  wrong_ = {NoSpeed::wrong_while_timed, std::string(when) + ", wrong while it was timed: " + comparison.describe()};
+  const SampleVerdict verdict = rows.judge(shared_.outputs());
+  error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound);
+  if (verdict.wrong.empty()) return;
+  wrong_ = {NoSpeed::wrong_while_timed, std::string(when) + ", wrong while it was timed: " + verdict.wrong};
 }
 
 std::int64_t TimedApart::warm_up(double seconds) {

@@ -13,6 +13,7 @@
 
 #include "harness/backends/isolation/apart.h"
 #include "harness/speed/timing/cold_caches.h"
+#include "harness/speed/timing/sample_rows.h"
 #include "harness/speed/timing/timed.h"
 
 namespace attest {
@@ -62,7 +63,7 @@ class TimedApart : public Timed {
   std::unique_ptr<Plan> plan_;
   RunsApart* apart_ = nullptr;  ///< the same
   OneRequest one_request_;
-  Producer producer_;
+  Standard standard_;
   double error_over_bound_ = 0;
   std::optional<Spread> ulps_;
   StepSamples steps_;

@@ -59,11 +59,12 @@ TimedCase::TimedCase(const Case& source, const std::vector<Backend*>& backends, 
   if (other_known_) also_known_.emplace(*other_known_, asked_, threads);
 }
 
-SampleRows TimedCase::expected_rows(const Producer& producer, std::uint64_t draw) {
+SampleRows TimedCase::expected_rows(const Standard& standard, std::uint64_t draw) {
   // Of what the plan was given, wherever it may write.
-  if (!also_known_) return {problem(), changing_.kept().views(), producer, draw};
+  const Inputs given = changing_.kept().views();
+  if (!also_known_) return {problem(), given, standard, draw};
   const PreparedCase& known = changing_.known() == 0 ? as_written_ : *also_known_;
-  return {problem(), known.expectation(), producer, changing_.signs()};
+  return {problem(), given, known.expectation(), standard, changing_.signs()};
 }
 
 }  // namespace attest

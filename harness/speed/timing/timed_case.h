@@ -9,8 +9,8 @@
 #include "backends/backend.h"
 #include "harness/cases/case.h"
 #include "harness/comparison/guarded_outputs.h"
+#include "harness/speed/timing/sample_rows.h"
 #include "harness/speed/trust/changing_inputs.h"
-#include "harness/speed/trust/sample_check.h"
 #include "harness/verdict/prepared_case.h"
 
 namespace attest {
@@ -33,7 +33,8 @@ class TimedCase {
   const PreparedCase& unseen() const { return unseen_; }
   ChangingInputs& changing() { return changing_; }
   /// What a run on the inputs handed out last must give: rows that `draw` chooses, of gradients all that is known.
-  SampleRows expected_rows(const Producer& producer, std::uint64_t draw);
+  /// `standard` outlives it.
+  SampleRows expected_rows(const Standard& standard, std::uint64_t draw);
   /// Two sets of outputs, for whoever runs at the moment.
   GuardedOutputs& outputs() { return outputs_; }
   GuardedOutputs& more_outputs() { return more_outputs_; }

@@ -16,6 +16,7 @@
 #include "harness/speed/machine/memory_peak.h"
 #include "harness/speed/timing/no_speed_of.h"
 #include "harness/speed/trust/idle_threads.h"
+#include "harness/speed/trust/result_bits.h"
 #include "harness/speed/trust/thread_demand.h"
 #include "harness/speed/trust/untimed_work.h"
 #include "harness/verdict/plan_execution.h"
@@ -47,62 +48,6 @@ NoSpeedReason late() {
 
 }  // namespace
 
-TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), case_(shared) {
-  attempt([&] {
-    guarded([&] {
-      name_ = backend.identity().name;
-      const Answers answers = case_.as_written().answers_of(backend);
-      if (answers.refusal) {
-        wrong_ = {NoSpeed::refused, "refused: " + answers.refusal->reason};
-      } else if (idle_threads().left_by(name_)) {
-        wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
-      } else {
-        producer_ = {answers.arithmetic, {}};
-      }
-    });
-    if (!wrong_.empty()) return;
-    const MemoryPeak memory;
-    steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
-    const Inputs& inputs = case_.changing().stage(*case_.as_written().source().inputs);
-    guarded([&] { plan_->upload(inputs); });
-    steps_.first_run = guarded([&] { plan_->run(); });
-    steps_.memory_peak = memory.bytes();
-    steps_.workspace = static_cast<double>(plan_->workspace_bytes());
-    if (wrong_.empty()) check_as_written(inputs);
-  });
-  if (!plan_) return;
-  check_inputs();
-  case_.changing().restore();
-  rest();
-}
-
-void TimedPlan::check_as_written(const Inputs& inputs) {
-  Verdict verdict;
-  guarded([&] { verdict = case_.as_written().check(backend_, plan_.get(), &inputs); });
-  if (wrong_.empty()) wrong_ = no_speed_of(verdict);
-  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = late();
-  if (!wrong_.empty()) return;
-  error_over_bound_ = verdict.error_over_bound.value_or(0);
-  case_.outputs().reset();
-  guarded([&] { plan_->download(case_.outputs().views()); });
-  seen_.insert(fingerprint(case_.outputs()));
-  ulps_ = ulps_of_output(verdict.accuracy);
-}
-
-/// Whether another run's output is wrong at once and right a little later.
-bool TimedPlan::is_late(const Inputs& inputs) {
-  const SampleRows rows(case_.problem(), case_.as_written().expectation(), producer_);
-  try {
-    guarded([&] { plan_->upload(inputs); });
-    guarded([&] { plan_->run(); });
-    StepSamples::Cost cost;
-    fetch(case_.outputs(), cost);
-  } catch (const std::exception&) {
-    return false;  // the reason that brought us here is told
-  }
-  return rows.compare(case_.outputs()).failed() && completed_later(rows);
-}
-
 /// What a plan throws is why it has no speed.
 template <class Steps>
 void TimedPlan::attempt(const Steps& steps) {
@@ -132,6 +77,81 @@ double TimedPlan::guarded(const Step& step) {
     wrong_ = {NoSpeed::uses_reference, "calls attest's own reference"};
   }
   return seconds;
+}
+
+TimedPlan::TimedPlan(Backend& backend, TimedCase& shared) : backend_(backend), case_(shared) {
+  attempt([&] {
+    guarded([&] {
+      name_ = backend.identity().name;
+      const Answers answers = case_.as_written().answers_of(backend);
+      if (answers.refusal) {
+        wrong_ = {NoSpeed::refused, "refused: " + answers.refusal->reason};
+      } else if (idle_threads().left_by(name_)) {
+        wrong_ = {NoSpeed::threads_after_run, "works after run: threads that it left in an earlier case still compute"};
+      } else {
+        standard_ = standard_of(answers);
+      }
+    });
+    if (!wrong_.empty()) return;
+    const MemoryPeak memory;
+    steps_.prepare = guarded([&] { plan_ = make_plan(backend, case_.problem()); });
+    const Inputs& inputs = case_.changing().stage(*case_.as_written().source().inputs);
+    guarded([&] { plan_->upload(inputs); });
+    steps_.first_run = guarded([&] { plan_->run(); });
+    steps_.memory_peak = memory.bytes();
+    steps_.workspace = static_cast<double>(plan_->workspace_bytes());
+    if (wrong_.empty()) check_as_written(inputs);
+  });
+  if (!plan_) return;
+  check_inputs();
+  case_.changing().restore();
+  rest();
+}
+
+/// The plan for whoever judges it: its steps are guarded, and the judge, who may use the reference, is not.
+class TimedPlan::WatchedSteps : public Plan {
+ public:
+  explicit WatchedSteps(TimedPlan& timed) : timed_(timed) {}
+  void upload(const Inputs& inputs) override {
+    timed_.guarded([&] { timed_.plan_->upload(inputs); });
+  }
+  void run() override {
+    timed_.guarded([&] { timed_.plan_->run(); });
+  }
+  void download(const Outputs& outputs) override {
+    timed_.guarded([&] { timed_.plan_->download(outputs); });
+  }
+
+ private:
+  TimedPlan& timed_;
+};
+
+void TimedPlan::check_as_written(const Inputs& inputs) {
+  WatchedSteps watched(*this);
+  const Verdict verdict = case_.as_written().check(backend_, &watched, &inputs);
+  if (wrong_.empty()) wrong_ = no_speed_of(verdict);
+  if (verdict.status == Status::fail && is_late(inputs)) wrong_ = late();
+  if (!wrong_.empty()) return;
+  error_over_bound_ = verdict.error_over_bound.value_or(0);
+  case_.outputs().reset();
+  guarded([&] { plan_->download(case_.outputs().views()); });
+  seen_.insert(fingerprint(case_.outputs()));
+  ulps_ = ulps_of_output(verdict.accuracy);
+}
+
+/// Whether another run's output is wrong at once and right a little later.
+bool TimedPlan::is_late(const Inputs& inputs) {
+  const PreparedCase& written = case_.as_written();
+  const SampleRows rows(case_.problem(), written.inputs(), written.expectation(), standard_);
+  try {
+    guarded([&] { plan_->upload(inputs); });
+    guarded([&] { plan_->run(); });
+    StepSamples::Cost cost;
+    fetch(case_.outputs(), cost);
+  } catch (const std::exception&) {
+    return false;  // the reason that brought us here is told
+  }
+  return !rows.judge(case_.outputs()).wrong.empty() && completed_later(rows);
 }
 
 /// Before the next plan reads them: whoever wrote to the inputs is told so here.
@@ -230,9 +250,9 @@ void TimedPlan::rest() {
 }
 
 void TimedPlan::execute_in_full(Execution& execute) {
-  Verdict verdict;
   const Inputs& inputs = case_.changing().stage(*case_.unseen().source().inputs);
-  guarded([&] { verdict = case_.unseen().check(backend_, plan_.get(), &inputs); });
+  WatchedSteps watched(*this);
+  const Verdict verdict = case_.unseen().check(backend_, &watched, &inputs);
   read_device_time();
   check_inputs();
   case_.changing().restore();
@@ -318,18 +338,18 @@ void TimedPlan::check_sample(const Inputs& inputs, const Early& early, bool prob
     wrong_ = changes_inputs();
     return;
   }
-  const SampleRows rows = case_.expected_rows(producer_, random_bits());
-  const Comparison comparison = rows.compare(outputs);
+  const SampleRows rows = case_.expected_rows(standard_, random_bits());
+  const SampleVerdict verdict = rows.judge(outputs);
   steps_.cpu_after.push_back(other_threads_cpu_seconds() - cpu);
   steps_.after.push_back(watch.seconds());
-  error_over_bound_ = std::max(error_over_bound_, comparison.error_over_bound());
-  if (comparison.failed()) {
-    wrong_ = describe_wrong(comparison.describe(), rows);
+  error_over_bound_ = std::max(error_over_bound_, verdict.error_over_bound);
+  if (!verdict.wrong.empty()) {
+    wrong_ = describe_wrong(verdict.wrong, rows);
     return;
   }
   seen_.insert(fingerprint(outputs));
   // What changed with the upload and is right already was computed by somebody else than run.
-  if (early.changed && !rows.compare(more).failed()) {
+  if (early.changed && rows.judge(more).wrong.empty()) {
     const bool by_download = early.seconds > execute.upload;
     wrong_ = {NoSpeed::result_before_run,
               fmt::format("works outside run: its result was there before run, after {} of {:.3f} ms (run: {:.3f} ms)",
@@ -401,7 +421,7 @@ bool TimedPlan::completed_later(const SampleRows& rows) {
   } catch (const std::exception&) {
     return false;  // the reason that brought us here is told
   }
-  return !rows.compare(case_.more_outputs()).failed();
+  return rows.judge(case_.more_outputs()).wrong.empty();
 }
 
 void TimedPlan::judge(const MachineLimits& limits) {

@@ -20,12 +20,11 @@
 #include "harness/comparison/accuracy.h"
 #include "harness/speed/samples/step_samples.h"
 #include "harness/speed/timing/cold_caches.h"
+#include "harness/speed/timing/sample_rows.h"
 #include "harness/speed/timing/timed_case.h"
 #include "harness/speed/trust/no_speed.h"
 #include "harness/speed/trust/processor_time.h"
-#include "harness/speed/trust/sample_check.h"
 #include "harness/speed/trust/thread_demand.h"
-#include "reference/arithmetic/producer.h"
 
 namespace attest {
 
@@ -72,6 +71,7 @@ class TimedPlan {
     double download_cpu = 0;
     StepSamples::Cost fetched;  ///< from the run's return until its output was there
   };
+  class WatchedSteps;
   enum class SampleCheck { away, by_chance, at_rows, with_probes };
   /// A download between upload and run: whether it gave anything else than the run before had left.
   struct Early {
@@ -102,7 +102,7 @@ class TimedPlan {
   std::string name_;
   NoSpeedReason wrong_;
   std::unique_ptr<Plan> plan_;
-  Producer producer_;
+  Standard standard_;
   double error_over_bound_ = 0;
   std::optional<Spread> ulps_;
   StepSamples steps_;

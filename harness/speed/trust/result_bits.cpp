@@ -1,25 +1,15 @@
-#include "harness/speed/trust/sample_check.h"
+#include "harness/speed/trust/result_bits.h"
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "harness/cases/fill.h"
 #include "harness/cases/tensor_bytes.h"
 #include "reference/call/tensor_table.h"
-#include "reference/operators/operator.h"
 
 namespace attest {
 namespace {
-
-constexpr double kRows = 16;
-
-Expectation expect_rows(const Problem& problem, const Inputs& inputs, const Producer& producer, std::uint64_t draw) {
-  Problem drawn = problem;
-  drawn.data.seed = draw;  // of the rows that are chosen: the data are there already
-  return expect(drawn, inputs, {producer}, 1, kRows * operator_of(problem).row_operations(problem));
-}
 
 struct ResultMemory {
   const std::byte* data;
@@ -39,19 +29,6 @@ std::vector<ResultMemory> memory_of(GuardedOutputs& outputs) {
 }
 
 }  // namespace
-
-SampleRows::SampleRows(const Problem& problem, const Inputs& inputs, const Producer& producer, std::uint64_t draw)
-    : problem_(problem), computed_(expect_rows(problem, inputs, producer, draw)) {}
-
-SampleRows::SampleRows(const Problem& problem, const Expectation& known, const Producer& producer, ColumnSigns signs)
-    : problem_(problem), known_(&known), producer_(known.index_of(producer)), signs_(std::move(signs)) {}
-
-Comparison SampleRows::compare(const GuardedOutputs& outputs) const {
-  const Expectation& expectation = computed_ ? *computed_ : *known_;
-  return compare_outputs(
-      problem_, expectation, expectation.bounds[producer_], outputs,
-      [&](TensorId id, std::int64_t column, double value) { return signs_.negates(id, column) ? -value : value; });
-}
 
 std::uint64_t fingerprint(GuardedOutputs& outputs) {
   constexpr std::size_t kElements = 4096;
