@@ -4,8 +4,10 @@
     scripts/experiments.py verdicts FILE             errors of the passing verdicts of a `check --json` file, as Markdown
     scripts/experiments.py false_alarms [FILES]      how often `attest compare` calls a program slower than itself
     scripts/experiments.py honest_speeds [RUNS]      how often a benchmark takes the speed of an honest backend
+    scripts/experiments.py separation [RUNS]         speeds of `attest judge` against `attest bench` in one process
 
-The program is that of build/, or of $ATTEST_BUILD. The last two compute for hours; FILES is 40, RUNS 200.
+The program is that of build/, or of $ATTEST_BUILD. Those in the middle compute for hours; FILES is 40, RUNS 200, the
+last one's 5.
 """
 import collections
 import json
@@ -13,6 +15,7 @@ import os
 import pathlib
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -102,7 +105,47 @@ def honest_speeds(runs=200):
     return 1 if lost or not speeds else 0
 
 
-EXPERIMENTS = {f.__name__: f for f in (verdicts, false_alarms, honest_speeds)}
+HONEST = pathlib.Path(__file__).resolve().parent.parent / "tests" / "exploits" / "honest"
+TASKS = ("prefill", "decode", "grouped", "window", "paged", "ragged", "latent", "quantised", "merge", "backward")
+
+
+def separation(runs=5):
+    """Of each task an honest submission, one thread: the lines that the judge timed are timed in one process, too, there
+    with the upload and the download, which the judge's requests hold.
+
+    A row is the line for which the medians of the runs differ most."""
+    with tempfile.TemporaryDirectory() as work:
+        for name in ("attention", "merge", "backward"):
+            os.makedirs(f"{work}/{name}")
+            for file in (HONEST / f"{name}.c", HONEST / "rows.h"):
+                shutil.copy(file, f"{work}/{name}")
+            flags = ["-O3", "-march=native", "-fPIC", "-shared", "-I", HONEST.parents[2] / "backends" / "plugin"]
+            subprocess.run(["cc", *map(str, flags), HONEST / f"{name}.c", "-o", f"{work}/{name}.so", "-lm"], check=True)
+        print("| task | line | judge, us | bench, us | judge / bench | its spread |\n|---|---|---|---|---|---|")
+        for task in TASKS:
+            name = task if task in ("merge", "backward") else "attention"
+            ratios, times = collections.defaultdict(list), collections.defaultdict(list)
+            for _ in range(int(runs)):
+                attest("judge", f"{work}/{name}", "--task", task, "--budget", "10s", "--threads", 1, "--secret-seed", 7,
+                       "--json", f"{work}/judged")
+                judged = {one["case"]: one["seconds"] for one in json.load(open(f"{work}/judged"))["speeds"]}
+                attest("bench", *judged, "--no-isolate", "--plugin", f"{work}/{name}.so", "--threads", 1, "--json",
+                       f"{work}/b.json")
+                samples = collections.defaultdict(list)
+                for one in json.load(open(f"{work}/b.json"))["benchmarks"]:
+                    if not one["name"].startswith("eigen"):
+                        samples[one["label"]].append(one["total_seconds"])
+                for line, seconds in judged.items():
+                    in_process = statistics.median(samples[line])
+                    ratios[line].append(seconds / in_process)
+                    times[line].append((seconds * 1e6, in_process * 1e6))
+            line = max(ratios, key=lambda one: abs(statistics.median(ratios[one]) - 1))
+            judge, bench = (statistics.median(one[n] for one in times[line]) for n in range(2))
+            print(f"| {task} | `{line}` | {judge:.0f} | {bench:.0f} | {statistics.median(ratios[line]):.3f} | "
+                  f"{min(ratios[line]):.3f} to {max(ratios[line]):.3f} |", flush=True)
+
+
+EXPERIMENTS = {f.__name__: f for f in (verdicts, false_alarms, honest_speeds, separation)}
 if len(sys.argv) not in (2, 3) or sys.argv[1] not in EXPERIMENTS or (sys.argv[1] == "verdicts") > (len(sys.argv) == 3):
     print(__doc__, file=sys.stderr)
     sys.exit(2)
