@@ -42,12 +42,16 @@ HWY_INLINE VectorOf<float> LoadWide(const std::int8_t* from) {
   return hn::ConvertTo(TagOf<float>(), hn::PromoteTo(wide, hn::LoadU(codes, from)));
 }
 
-/// The last `n` < lanes numbers of a row, zeros behind them. Nothing beyond is read: it may not be there.
+/// The last `n` < lanes numbers of a row, as LoadFirst.
 template <class Real, class Stored>
 HWY_INLINE VectorOf<Real> LoadRest(const Stored* from, std::int64_t n) {
-  Stored rest[kLanes<Real>] = {};
-  std::copy(from, from + n, rest);
-  return LoadWide<Real>(rest);
+  if constexpr (std::is_same_v<Stored, Real>) {
+    return LoadFirst(from, n);
+  } else {
+    Stored rest[kLanes<Real>] = {};
+    std::copy(from, from + n, rest);
+    return LoadWide<Real>(rest);
+  }
 }
 
 /// Sums over the lanes of R vectors, to `to` and on, kTileKeys apart.

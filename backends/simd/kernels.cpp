@@ -24,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
 
-/// Whole vectors, the last of them through a copy.
+/// Whole vectors, of the last of them a part.
 template <class Real, class Function>
 HWY_INLINE void EachVector(Real* row, std::int64_t n, const Function& function) {
   const TagOf<Real> tag;
@@ -32,10 +32,7 @@ HWY_INLINE void EachVector(Real* row, std::int64_t n, const Function& function) 
   std::int64_t j = 0;
   for (; j + kStep <= n; j += kStep) hn::StoreU(function(hn::LoadU(tag, row + j)), tag, row + j);
   if (j == n) return;
-  Real rest[kStep] = {};
-  std::copy(row + j, row + n, rest);
-  hn::StoreU(function(hn::LoadU(tag, rest)), tag, rest);
-  std::copy(rest, rest + (n - j), row + j);
+  StoreFirst(function(LoadFirst(row + j, n - j)), row + j, n - j);
 }
 
 template <class Real>
@@ -103,7 +100,7 @@ bool PackValues(const Real* from, std::int64_t stride, std::int64_t keys, std::i
       Real* panel = to + column * keys + key * width;
       for (std::int64_t c = 0; c < width; c += kStep) {
         const std::int64_t left = dim - column - c;
-        const auto values = left >= kStep ? hn::LoadU(tag, row + column + c) : LoadRest<Real>(row + column + c, left);
+        const auto values = left >= kStep ? hn::LoadU(tag, row + column + c) : LoadFirst(row + column + c, left);
         hn::StoreU(values, tag, panel + c);
         odd = hn::Or(odd, hn::VecFromMask(bits, hn::Eq(hn::And(hn::BitCast(bits, values), exponent), exponent)));
       }

@@ -48,7 +48,7 @@ template <class Real>
 struct Tile {
   std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
   const Real* queries = nullptr;      ///< rows x key_dim, scaled
-  const Real* keys_packed = nullptr;  ///< panels of Kernels::width keys: feature, then key; missing keys are 0
+  const Real* keys_packed = nullptr;  ///< panels of Kernels::width keys: feature, then key; missing keys of a vector are 0
   const Real* values = nullptr;    ///< panels of Kernels::width columns (fewer, whole vectors, at the end): key, column
   std::int64_t values_loaded = 0;  ///< keys that a panel of values holds; the tile's first lies `value_key` below
   std::int64_t value_key = 0;
@@ -127,7 +127,7 @@ struct WholeHead {
   Real scale = 1;
   Real* weights = nullptr;           ///< room for kHeadRows x kHeadKeys
   Real* out = nullptr;               ///< rows x value_dim, dense
-  Real* lse = nullptr;               ///< rows
+  Real* lse = nullptr;               ///< rows, if they are wanted
   std::array<FetchedBytes, 3> next;  ///< what the head that comes next reads
 };
 

@@ -53,6 +53,41 @@ template <class Real>
 inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(TagOf<Real>()));
 template <class Real>
 inline constexpr std::int64_t kWidth = kVectors* kLanes<Real>;
+
+// Whether vectors can be loaded and stored in part, without a fault for the other lanes.
+#undef ATTEST_SIMD_MASKS_MEMORY
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define ATTEST_SIMD_MASKS_MEMORY 1
+#else
+#define ATTEST_SIMD_MASKS_MEMORY 0
+#endif
+
+/// The first `n` < lanes numbers, zeros behind them. Nothing beyond is read: it may not be there.
+template <class Real>
+HWY_INLINE VectorOf<Real> LoadFirst(const Real* from, std::int64_t n) {
+  const TagOf<Real> tag;
+#if ATTEST_SIMD_MASKS_MEMORY
+  return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(n)), tag, from);
+#else
+  Real numbers[kLanes<Real>] = {};
+  std::copy(from, from + n, numbers);
+  return hn::LoadU(tag, numbers);
+#endif
+}
+
+/// To the first `n` < lanes numbers; nothing beyond is written.
+template <class Real>
+HWY_INLINE void StoreFirst(VectorOf<Real> vector, Real* to, std::int64_t n) {
+  const TagOf<Real> tag;
+#if ATTEST_SIMD_MASKS_MEMORY
+  hn::BlendedStore(vector, hn::FirstN(tag, static_cast<std::size_t>(n)), tag, to);
+#else
+  Real numbers[kLanes<Real>];
+  hn::StoreU(vector, tag, numbers);
+  std::copy(numbers, numbers + n, to);
+#endif
+}
+
 /// Keeps a value in a register. Without it GCC reads B from memory again for each row, which doubles the loads. Clang
 /// doesn't, and takes no class for a register.
 template <class V>

@@ -76,7 +76,7 @@ class PackedKeys {
     return {rows_.data(), columns};
   }
 
-  /// Panels of K^T; missing keys become 0.
+  /// Panels of K^T; missing keys of a vector become 0.
   void load_keys(const Inputs& inputs, const KeyChunk& chunk) {
     const support::Rows<Real> rows = rows_at(inputs, chunk, Cache::keys);
     const std::int64_t width = kernels_.width;
@@ -92,8 +92,9 @@ class PackedKeys {
         support::transpose(rows.data + (first + j) * rows.stride, rows.stride,
                            std::min(support::kSquare<Real>, present - j), key_dim_, Real{1}, to + j, width);
       }
-      for (std::int64_t d = 0; present < width && d < key_dim_; ++d)
-        std::fill(to + d * width + present, to + (d + 1) * width, Real{0});
+      const std::int64_t read = padded(present, kernels_.lanes);
+      for (std::int64_t d = 0; present < read && d < key_dim_; ++d)
+        std::fill(to + d * width + present, to + d * width + read, Real{0});
     }
   }
 

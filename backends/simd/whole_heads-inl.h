@@ -48,7 +48,7 @@ class Fetching {
 };
 
 /// Scores of one row to weights. `seen` keys of it are visible, from the first on, at least one; weights of the others,
-/// up to `vectors`, become 0. Gives 1 / sum, and the row's logsumexp.
+/// up to `vectors`, become 0. Gives 1 / sum, and the row's logsumexp where `lse` is set.
 template <class Real, bool kMasked>
 HWY_INLINE Real WeighRow(Real* HWY_RESTRICT scores, std::int64_t seen, std::int64_t vectors, Real scale,
                          const Real* HWY_RESTRICT mask, Real* lse) {
@@ -60,7 +60,7 @@ HWY_INLINE Real WeighRow(Real* HWY_RESTRICT scores, std::int64_t seen, std::int6
   const auto score = [&](std::int64_t n) HWY_ATTR {
     const auto product = hn::LoadU(tag, scores + n * kStep);
     if constexpr (kMasked) {
-      const auto bias = n < whole ? hn::LoadU(tag, mask + n * kStep) : LoadRest<Real>(mask + n * kStep, rest);
+      const auto bias = n < whole ? hn::LoadU(tag, mask + n * kStep) : LoadFirst(mask + n * kStep, rest);
       return hn::MulAdd(product, by, bias);
     }
     return hn::Mul(product, by);
@@ -90,7 +90,7 @@ HWY_INLINE Real WeighRow(Real* HWY_RESTRICT scores, std::int64_t seen, std::int6
   }
   for (std::int64_t n = whole + (rest > 0); n < vectors; ++n) hn::StoreU(hn::Zero(tag), tag, scores + n * kStep);
   const Real sum = hn::GetLane(hn::SumOfLanes(tag, total));
-  *lse = hn::GetLane(maximum) + std::log(sum);
+  if (lse) *lse = hn::GetLane(maximum) + std::log(sum);
   return 1 / sum;
 }
 
@@ -118,9 +118,7 @@ HWY_NOINLINE bool OutputGroup(const WholeHead<Real>& head, const Real* weights, 
       if (n + 1 < N || columns == N * kLanes<Real>) {
         hn::StoreU(x, tag, to);
       } else {
-        Real rest[kLanes<Real>];
-        hn::StoreU(x, tag, rest);
-        std::copy(rest, rest + (columns - n * kLanes<Real>), to);
+        StoreFirst(x, to, columns - n * kLanes<Real>);
       }
     }
   }
@@ -136,9 +134,10 @@ HWY_INLINE bool HeadGroup(const WholeHead<Real>& head, std::int64_t row, Real* w
   for (int r = 0; r < R; ++r) {
     const std::int64_t seen = head.seen ? head.seen[row + r] : keys;
     Real* scores = weights + r * kHeadKeys;
+    Real* lse = head.lse ? head.lse + row + r : nullptr;
     factors[r] = head.mask ? WeighRow<Real, true>(scores, seen, vectors, head.scale,
-                                                  head.mask + (row + r) * head.mask_stride, head.lse + row + r)
-                           : WeighRow<Real, false>(scores, seen, vectors, head.scale, nullptr, head.lse + row + r);
+                                                  head.mask + (row + r) * head.mask_stride, lse)
+                           : WeighRow<Real, false>(scores, seen, vectors, head.scale, nullptr, lse);
   }
   bool finite = true;
   for (std::int64_t column = 0; column < head.value_dim; column += kWidth<Real>) {

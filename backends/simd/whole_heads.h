@@ -103,10 +103,11 @@ class WholeHeads {
     const std::size_t row = results.row(b, h, 0);
     head.weights = worker.head_weights.data();
     head.out = results.out_row(row);
-    head.lse = results.lse.data() + row;
+    Real* lse = results.lse.data() + row;
+    head.lse = call_.wants(Output::lse) ? lse : nullptr;
     const std::int64_t stored = call_.stored_queries(b);
     std::fill_n(head.out + batch.rows * call_.value_dim, (stored - batch.rows) * call_.value_dim, Real{0});
-    std::fill_n(head.lse + batch.rows, stored - batch.rows, -std::numeric_limits<Real>::infinity());
+    std::fill_n(lse + batch.rows, stored - batch.rows, -std::numeric_limits<Real>::infinity());
     return kernels_.attend_head(head);
   }
 
