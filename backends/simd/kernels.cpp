@@ -8,15 +8,18 @@
 
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
+#include "backends/backend.h"
 #include "backends/simd/few_keys-inl.h"
 #include "backends/simd/few_pairs-inl.h"
 #include "backends/simd/few_rows-inl.h"
 #include "backends/simd/gradients-inl.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear-inl.h"
+#include "backends/simd/narrow_heads-inl.h"
 #include "backends/simd/tile-inl.h"
 #include "backends/simd/whole_heads-inl.h"
 #include "reference/base/half.h"
@@ -165,12 +168,25 @@ template <>
 constexpr void (*kAccumulateFew<float>)(const Tile<float>&) = AccumulateFewNarrow;
 #endif
 
+// With 16 registers tiles are faster.
+#if ATTEST_SIMD_VECTORS == 4
+inline constexpr std::int64_t kNarrowDim = 28;
+template <class Real>
+constexpr void (*kAttendNarrow)(const NarrowTile<Real>&) = AttendNarrow<Real>;
+#else
+inline constexpr std::int64_t kNarrowDim = 0;
+template <class Real>
+constexpr void (*kAttendNarrow)(const NarrowTile<Real>&) = nullptr;
+#endif
+
 template <class Real>
 const Kernels<Real>& KernelsHere() {
   static constexpr Kernels<Real> kernels = {.lanes = kLanes<Real>,
                                             .rows = kRows,
                                             .width = kWidth<Real>,
                                             .rows_step = std::gcd(kRows, kFewerRows),
+                                            .narrow_rows = kNarrowVectors * kLanes<Real>,
+                                            .narrow_dim = kNarrowDim,
                                             .pack_values = PackValues<Real>,
                                             .takes_pairs = false,
                                             .pack_value_pairs = nullptr,
@@ -179,6 +195,7 @@ const Kernels<Real>& KernelsHere() {
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
                                             .attend_head = AttendHead<Real>,
+                                            .attend_narrow = kAttendNarrow<Real>,
                                             .reads = Reads<Real>,
                                             .scores_of_few = kScoresOfFew<Real>,
                                             .accumulate_few = kAccumulateFew<Real>,
@@ -249,6 +266,19 @@ std::vector<Target> targets() {
     found.push_back({name_of_target(bit), bit});
   }
   return found;
+}
+
+Target chosen_target() {
+  const std::vector<Target> all = targets();
+  if (all.empty()) throw BackendUnavailable("the processor has none of the instruction sets that were compiled");
+  const char* wanted = std::getenv("ATTEST_SIMD_TARGET");
+  if (!wanted || !*wanted) return all.front();
+  std::string names;
+  for (const Target& target : all) {
+    if (target.name == wanted) return target;
+    names += (names.empty() ? "" : ", ") + target.name;
+  }
+  throw BackendUnavailable("ATTEST_SIMD_TARGET=" + std::string(wanted) + ": here are " + names);
 }
 
 std::string highway_version() {

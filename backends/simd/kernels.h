@@ -47,8 +47,9 @@ struct PairTile {
 template <class Real>
 struct Tile {
   std::int64_t rows = 0, keys = 0, key_dim = 0, value_dim = 0;
-  const Real* queries = nullptr;      ///< rows x key_dim, scaled
-  const Real* keys_packed = nullptr;  ///< panels of Kernels::width keys: feature, then key; missing keys of a vector are 0
+  const Real* queries = nullptr;  ///< rows x key_dim, scaled
+  const Real* keys_packed =
+      nullptr;                     ///< panels of Kernels::width keys: feature, then key; missing keys of a vector are 0
   const Real* values = nullptr;    ///< panels of Kernels::width columns (fewer, whole vectors, at the end): key, column
   std::int64_t values_loaded = 0;  ///< keys that a panel of values holds; the tile's first lies `value_key` below
   std::int64_t value_key = 0;
@@ -131,11 +132,32 @@ struct WholeHead {
   std::array<FetchedBytes, 3> next;  ///< what the head that comes next reads
 };
 
+/// Rows of a NarrowTile, at most: whole groups.
+inline constexpr std::int64_t kNarrowRows = 256;
+
+/// Rows against keys, both of few features. A group of Kernels::narrow_rows rows lies side by side.
+template <class Real>
+struct NarrowTile {
+  std::int64_t rows = 0, key_dim = 0, value_dim = 0;  ///< rows: a multiple of a group
+  const Real* queries = nullptr;                      ///< of each group: feature, then row; scaled
+  const Real* keys_at = nullptr;                      ///< rows of keys, key_stride apart
+  std::int64_t key_stride = 0;
+  const Real* values_at = nullptr;
+  std::int64_t value_stride = 0;
+  const Real* first = nullptr;  ///< a row: keys [first, last) are seen, none as [0, 0)
+  const Real* last = nullptr;
+  Real* out = nullptr;      ///< of each group: column, then row
+  Real* maximum = nullptr;  ///< a row, as of a Tile
+  Real* sum = nullptr;      ///< a row: of its weights
+};
+
 /// The functions of one instruction set.
 template <class Real>
 struct Kernels {
   std::int64_t lanes, rows, width;  ///< of a vector; of a register tile, and its columns
   std::int64_t rows_step;           ///< a multiple of which the rows of a Tile are
+  std::int64_t narrow_rows;         ///< of a group in a NarrowTile
+  std::int64_t narrow_dim;          ///< features up to which a NarrowTile is faster than a Tile; 0: never
 
   /// `keys` rows of `dim` values, `stride` apart, into panels as Tile::values has them, whose missing columns become 0.
   /// False when a value is NaN or infinite.
@@ -153,6 +175,8 @@ struct Kernels {
   void (*accumulate)(const Tile<Real>&);
   /// A head at once. False when it stored a number that is not finite: a hidden value may have got into it.
   bool (*attend_head)(const WholeHead<Real>&);
+  /// The steps of all rows of a NarrowTile, added to what was summed. None where narrow_dim is 0.
+  void (*attend_narrow)(const NarrowTile<Real>&);
   /// The products for few rows. `reads` says of which types.
   bool (*reads)(DType stored);
   void (*scores_of_few)(const Tile<Real>&);
@@ -180,6 +204,8 @@ struct Target {
   bool pairs = false;  ///< with products of pairs of bf16
 };
 std::vector<Target> targets();
+/// The first of them, or the one that ATTEST_SIMD_TARGET names. Throws BackendUnavailable where that is none.
+Target chosen_target();
 
 /// As in 1.0.3.
 std::string highway_version();

@@ -45,6 +45,7 @@ class PackedKeys {
   /// At most `capacity` keys, a multiple of kTileKeys.
   PackedKeys(const Kernels<Real>& kernels, std::int64_t capacity, const Call& call)
       : kernels_(kernels),
+        capacity_(capacity),
         key_dim_(call.key_dim),
         value_dim_(call.value_dim),
         columns_(padded(call.value_dim, kernels.lanes)),
@@ -74,6 +75,18 @@ class PackedKeys {
       scales_.apply(inputs, chunk.b, chunk.group, chunk.first + j, at, which, rows_.data() + j * columns);
     }
     return {rows_.data(), columns};
+  }
+
+  std::int64_t capacity() const { return capacity_; }
+
+  /// Keys and values of the chunk as rows, where they lie or in buffers.
+  std::pair<support::Rows<Real>, support::Rows<Real>> rows_of_both(const Inputs& inputs, const KeyChunk& chunk) {
+    support::Rows<Real> keys = rows_at(inputs, chunk, Cache::keys);
+    if (keys.data == rows_.data()) {
+      std::copy_n(rows_.begin(), chunk.count * key_dim_, keys_.begin());
+      keys = {keys_.data(), key_dim_};
+    }
+    return {keys, rows_at(inputs, chunk, Cache::values)};
   }
 
   /// Panels of K^T; missing keys of a vector become 0.
@@ -257,6 +270,7 @@ class PackedKeys {
   }
 
   const Kernels<Real>& kernels_;
+  const std::int64_t capacity_;
   std::int64_t key_dim_, value_dim_, columns_, loaded_ = 0;
   CodeScales<Real> scales_;
   bool scaled_ = false;  ///< rows are codes that have scales

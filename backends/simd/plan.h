@@ -16,6 +16,7 @@
 
 #include "backends/backend.h"
 #include "backends/simd/gradients.h"
+#include "backends/simd/narrow_heads.h"
 #include "backends/simd/packed_keys.h"
 #include "backends/simd/tasks.h"
 #include "backends/simd/whole_heads.h"
@@ -49,6 +50,10 @@ class SimdPlan : public Plan {
     if (!pairs_ && WholeHeads<Real>::takes(call)) heads_.emplace(call_, kernels_, options_.visibility());
     if (heads_ && !heads_->takes_any()) heads_.reset();
     if (heads_) rows = std::max(rows, call.query_length);
+    if (!heads_ && !pairs_ && NarrowHeads<Real>::takes(call, kernels))
+      narrow_.emplace(call_, kernels_, options_.visibility());
+    if (narrow_ && !narrow_->takes_any()) narrow_.reset();
+    if (narrow_) rows = std::max(rows, kNarrowRows);
     chunk_ = kCacheBytes / (pairs_ ? 2 : static_cast<std::int64_t>(sizeof(Real))) / (call.key_dim + call.value_dim);
     chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
     partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
@@ -65,7 +70,12 @@ class SimdPlan : public Plan {
       inputs_ = prepared_.of(call_, uploaded_);
       inputs_.remove(TensorId::q_scales);
     }
-    if (heads_) attend_heads();
+    if (narrow_)
+      threads_.each(narrow_->units(), [this](std::int64_t unit, std::size_t worker) {
+        narrow_->attend(inputs_, unit, results_, *workers_[worker]);
+      });
+    else if (heads_)
+      attend_heads();
     threads_.each(std::ssize(tasks_), [this](std::int64_t task, std::size_t worker) {
       if (is_left(tasks_[static_cast<std::size_t>(task)]))
         attend(tasks_[static_cast<std::size_t>(task)], *workers_[worker]);
@@ -111,10 +121,10 @@ class SimdPlan : public Plan {
 
   /// Whether some of the task's heads were not taken whole.
   bool is_left(const Task& task) const {
-    if (!heads_) return true;
+    if (!heads_ && !narrow_) return true;
     const std::int64_t last = row_of(call_, task, task.rows - 1).h;
     for (std::int64_t h = row_of(call_, task, 0).h; h <= last; ++h) {
-      if (heads_->failed(task.b, h)) return true;
+      if (narrow_ ? narrow_->failed(task.b, h) : heads_->failed(task.b, h)) return true;
     }
     return false;
   }
@@ -459,6 +469,7 @@ class SimdPlan : public Plan {
   std::vector<Real> partials_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<WholeHeads<Real>> heads_;
+  std::optional<NarrowHeads<Real>> narrow_;  ///< where those aren't
   std::optional<support::FusedGradients<Real, SimdGradients<Real>>> gradients_;
 };
 

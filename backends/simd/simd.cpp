@@ -1,8 +1,6 @@
 // simd: a fused attention written for vectors with Highway. One source gives kernels for AVX-512, AVX2 and SSE4 (NEON
 // elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best. Where the processor
 // multiplies bf16 (avx512_bf16), calls in bf16 use that.
-#include <cstdlib>
-
 #include "backends/backend.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear.h"
@@ -11,24 +9,11 @@
 namespace attest {
 namespace {
 
-simd::Target choose_target() {
-  const std::vector<simd::Target> all = simd::targets();
-  if (all.empty()) throw BackendUnavailable("the processor has none of the instruction sets that were compiled");
-  const char* wanted = std::getenv("ATTEST_SIMD_TARGET");
-  if (!wanted || !*wanted) return all.front();
-  std::string names;
-  for (const simd::Target& target : all) {
-    if (target.name == wanted) return target;
-    names += (names.empty() ? "" : ", ") + target.name;
-  }
-  throw BackendUnavailable("ATTEST_SIMD_TARGET=" + std::string(wanted) + ": here are " + names);
-}
-
 class SimdBackend : public Backend {
  public:
   explicit SimdBackend(const Context& context)
       : threads_(context.threads),
-        target_(choose_target()),
+        target_(simd::chosen_target()),
         f32_(simd::kernels_of<float>(target_)),
         f64_(simd::kernels_of<double>(target_)) {}
 

@@ -53,16 +53,19 @@ struct Worker {
     weights.resize(static_cast<std::size_t>(block * kTileKeys));
     first.resize(static_cast<std::size_t>(block));
     last.resize(static_cast<std::size_t>(block));
-    value.resize(static_cast<std::size_t>(call.value_dim));
+    value.resize(static_cast<std::size_t>(std::max(call.key_dim, call.value_dim)));
     before.resize(static_cast<std::size_t>(kFewRows * packed.columns()));
     head_weights.resize(static_cast<std::size_t>(kHeadRows * kHeadKeys));
+    intervals.resize(static_cast<std::size_t>(2 * kNarrowRows));
     places.reserve(padded);
     seen.reserve(padded);
     blocks.reserve(padded);
   }
 
   std::size_t bytes() const {
-    const std::size_t own = (queries.size() + out.size() + maximum.size() + sum.size() + weights.size()) * sizeof(Real);
+    const std::size_t own = (queries.size() + out.size() + maximum.size() + sum.size() + weights.size() +
+                             head_weights.size() + intervals.size()) *
+                            sizeof(Real);
     if (!pairs) return packed.bytes() + own;
     return packed.bytes() + own + pairs->packed.bytes() +
            (pairs->queries.size() + pairs->weights.size()) * sizeof(Pair);
@@ -72,6 +75,7 @@ struct Worker {
   std::optional<PairWorker> pairs;
   support::Aligned<Real> queries, out, maximum, sum, weights, value;
   support::Aligned<Real> head_weights;  ///< of a head that is taken whole
+  support::Aligned<Real> intervals;     ///< of the rows of a NarrowTile: first keys, last ones
   support::Aligned<Real> before;        ///< O of few rows, before a tile
   std::vector<std::int64_t> first, last;
   std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees

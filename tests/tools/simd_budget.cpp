@@ -25,8 +25,9 @@ namespace {
 using simd::Kernels;
 using simd::Tile;
 
-enum Step { kScores, kHide, kSoftmax, kAccumulate, kPackValues, kHeads, kSteps };
-constexpr const char* kStepNames[] = {"scores", "hide", "softmax", "accumulate", "pack values", "whole heads"};
+enum Step { kScores, kHide, kSoftmax, kAccumulate, kPackValues, kHeads, kNarrow, kSteps };
+constexpr const char* kStepNames[] = {"scores",      "hide",        "softmax",     "accumulate",
+                                      "pack values", "whole heads", "narrow heads"};
 
 const Kernels<float>* kernels = nullptr;  ///< the ones that are measured
 std::uint64_t spent[kSteps];
@@ -57,6 +58,9 @@ Kernels<float> counting_kernels() {
   counting.softmax = [](const Tile<float>& tile) { measured(kSoftmax, [&] { kernels->softmax(tile); }); };
   counting.attend_head = [](const simd::WholeHead<float>& head) {
     return measured(kHeads, [&] { return kernels->attend_head(head); });
+  };
+  counting.attend_narrow = [](const simd::NarrowTile<float>& tile) {
+    measured(kNarrow, [&] { kernels->attend_narrow(tile); });
   };
   counting.pack_values = [](const float* from, std::int64_t stride, std::int64_t keys, std::int64_t dim, float* to) {
     return measured(kPackValues, [&] { return kernels->pack_values(from, stride, keys, dim, to); });
@@ -122,7 +126,7 @@ void print_budget(const std::string& line) {
 
 int main(int count, char** words) {
   try {
-    attest::kernels = &attest::simd::kernels_of<float>(attest::simd::targets().front());
+    attest::kernels = &attest::simd::kernels_of<float>(attest::simd::chosen_target());
     for (int n = 1; n < count; ++n) attest::print_budget(words[n]);
     if (count > 1) return 0;
     fmt::print(stderr, "usage: simd_budget CASE...\n");

@@ -2,7 +2,6 @@
 // rows and blocks of them, for each instruction set that this processor has.
 #if defined(ATTEST_HAS_SIMD)
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <memory>
@@ -12,20 +11,10 @@
 #include "backends/simd/whole_heads.h"
 #include "backends/support/score_options.h"
 #include "tests/unit/helpers.h"
+#include "tests/unit/simd_targets.h"
 
 namespace attest::simd {
 namespace {
-
-/// With the kernels of each instruction set in turn.
-template <class Function>
-void with_each_target(const Function& function) {
-  for (const Target& target : targets()) {
-    setenv("ATTEST_SIMD_TARGET", target.name.c_str(), 1);
-    const BackendSet set(registered_backends(), {"simd"}, {1, ""});
-    function(*set.all().at(0), target);
-  }
-  unsetenv("ATTEST_SIMD_TARGET");
-}
 
 /// A call's heads and what they need, as a plan holds them.
 struct Taken {
