@@ -194,6 +194,7 @@ const Kernels<Real>& KernelsHere() {
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,
+                                            .finish_row = FinishRow<Real>,
                                             .attend_head = AttendHead<Real>,
                                             .attend_narrow = kAttendNarrow<Real>,
                                             .reads = Reads<Real>,

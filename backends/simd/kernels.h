@@ -173,6 +173,9 @@ struct Kernels {
   void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);
   void (*accumulate)(const Tile<Real>&);
+  /// n numbers of a row of O over the sum of its weights, whose parts are a vector; gives that sum. Zeros where it is
+  /// 0.
+  Real (*finish_row)(const Real* out, const Real* parts, std::int64_t n, Real* to);
   /// A head at once. False when it stored a number that is not finite: a hidden value may have got into it.
   bool (*attend_head)(const WholeHead<Real>&);
   /// The steps of all rows of a NarrowTile, added to what was summed. None where narrow_dim is 0.

@@ -381,18 +381,19 @@ class SimdPlan : public Plan {
     return sum;
   }
 
-  /// O / sum and the logsumexp. A row that sees nothing gives 0 and -inf.
-  void write(std::int64_t b, const TaskRow& at, const Real* out, Real maximum, Real sum) {
-    const std::size_t row = results_.row(b, at.h, at.i);
-    Real* to = results_.out_row(row);
-    const Real factor = sum == 0 ? Real{0} : Real{1} / sum;
-    for (std::int64_t c = 0; c < call_.value_dim; ++c) to[c] = sum == 0 ? Real{0} : out[c] * factor;
-    results_.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : maximum + std::log(sum);
+  /// A row that sees nothing gives 0 and -inf.
+  void finish(const Task& task, std::int64_t r, const Worker& worker) {
+    const TaskRow& at = worker.places[static_cast<std::size_t>(r)];
+    const std::size_t row = results_.row(task.b, at.h, at.i);
+    const Real sum =
+        kernels_.finish_row(worker.out.data() + r * worker.packed.columns(), worker.sum.data() + r * kernels_.lanes,
+                            call_.value_dim, results_.out_row(row));
+    set_logsumexp(row, worker.maximum[static_cast<std::size_t>(r)], sum);
   }
 
-  void finish(const Task& task, std::int64_t r, const Worker& worker) {
-    write(task.b, worker.places[static_cast<std::size_t>(r)], worker.out.data() + r * worker.packed.columns(),
-          worker.maximum[static_cast<std::size_t>(r)], sum_of(r, worker));
+  void set_logsumexp(std::size_t row, Real maximum, Real sum) {
+    if (!keeps_lse_) return;
+    results_.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : maximum + std::log(sum);
   }
 
   /// Where a row of a part lies: O, maximum, sum.
@@ -422,7 +423,12 @@ class SimdPlan : public Plan {
         whole[dim + 1] = whole[dim + 1] * keep + next[dim + 1] * add;
         whole[dim] = most;
       }
-      write(task.b, row_of(call_, task, r), whole, whole[dim], whole[dim + 1]);
+      const TaskRow at = row_of(call_, task, r);
+      const std::size_t row = results_.row(task.b, at.h, at.i);
+      const Real sum = whole[dim + 1], factor = sum == 0 ? Real{0} : Real{1} / sum;
+      Real* to = results_.out_row(row);
+      for (std::int64_t c = 0; c < dim; ++c) to[c] = sum == 0 ? Real{0} : whole[c] * factor;
+      set_logsumexp(row, whole[dim], sum);
     }
   }
 
@@ -457,6 +463,7 @@ class SimdPlan : public Plan {
   const Call call_;
   const Kernels<Real>& kernels_;
   const bool pairs_;  ///< operands are pairs of bf16
+  const bool keeps_lse_ = call_.wants(Output::lse) || call_.wants_gradients();
   std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
   const bool from_memory_ = bytes_of_keys(call_) >= kMemoryBytes;
   Inputs inputs_{}, uploaded_{};

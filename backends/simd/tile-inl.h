@@ -26,6 +26,14 @@ namespace attest::simd::HWY_NAMESPACE {
 template <class Real, int R, int N>
 struct Sums {
   VectorOf<Real> at[R][N];
+
+  HWY_INLINE void Clear() {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) at[r][n] = hn::Zero(TagOf<Real>());
+    }
+  }
 };
 
 #if ATTEST_SIMD_TAKES_PAIRS
@@ -146,11 +154,7 @@ HWY_NOINLINE void ScoreGroup(const Number* queries, std::int64_t query_stride, c
                              Real scale, Real* to, std::int64_t to_stride) {
   const TagOf<Real> tag;
   Sums<Real, R, N> scores;
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) scores.at[r][n] = hn::Zero(tag);
-  }
+  scores.Clear();
   Multiply(queries, query_stride, keys, kWidth<Real>, depth, scores);
   const auto by = hn::Set(tag, scale);
 #pragma GCC unroll 16
@@ -260,6 +264,21 @@ void Softmax(const Tile<Real>& tile) {
     const std::int64_t vectors = (tile.keys + kLanes<Real> - 1) / kLanes<Real>;
     for (std::int64_t row = 0; row < tile.rows; ++row) SoftmaxRow(tile, row, vectors);
   }
+}
+
+template <class Real>
+Real FinishRow(const Real* out, const Real* parts, std::int64_t n, Real* to) {
+  const TagOf<Real> tag;
+  const Real sum = hn::GetLane(hn::SumOfLanes(tag, hn::LoadU(tag, parts)));
+  if (sum == 0) {  // nothing is seen: O may be anything
+    std::fill_n(to, n, Real{0});
+    return sum;
+  }
+  const auto factor = hn::Set(tag, Real{1} / sum);
+  std::int64_t c = 0;
+  for (; c + kLanes<Real> <= n; c += kLanes<Real>) hn::StoreU(hn::Mul(hn::LoadU(tag, out + c), factor), tag, to + c);
+  if (c < n) StoreFirst(hn::Mul(LoadFirst(out + c, n - c), factor), to + c, n - c);
+  return sum;
 }
 
 /// Hides what lies outside of each row's interval.

@@ -100,11 +100,7 @@ HWY_NOINLINE bool OutputGroup(const WholeHead<Real>& head, const Real* weights, 
                               std::int64_t keys, const Real* factors, Real* out, std::int64_t columns) {
   const TagOf<Real> tag;
   Sums<Real, R, N> sums;
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) sums.at[r][n] = hn::Zero(tag);
-  }
+  sums.Clear();
   Multiply<R, N>(weights, kHeadKeys, values, stride, keys, sums);
   auto odd = hn::Zero(tag);
 #pragma GCC unroll 16
@@ -125,10 +121,17 @@ HWY_NOINLINE bool OutputGroup(const WholeHead<Real>& head, const Real* weights, 
   return hn::AllTrue(tag, hn::Eq(odd, hn::Zero(tag)));
 }
 
-/// R rows from `row` on.
-template <int R, class Real>
+/// Keys up to the last one that a group of rows sees.
+template <class Real>
+HWY_INLINE std::int64_t KeysOfGroup(const WholeHead<Real>& head, std::int64_t row) {
+  return head.seen ? *std::max_element(head.seen + row, head.seen + row + kRows) : head.keys;
+}
+
+/// A group of rows from `row` on.
+template <class Real>
 HWY_INLINE bool HeadGroup(const WholeHead<Real>& head, std::int64_t row, Real* weights) {
-  const std::int64_t keys = head.seen ? *std::max_element(head.seen + row, head.seen + row + R) : head.keys;
+  constexpr int R = kRows;
+  const std::int64_t keys = KeysOfGroup(head, row);
   const std::int64_t vectors = (keys + kLanes<Real> - 1) / kLanes<Real>;
   Real factors[R];
   for (int r = 0; r < R; ++r) {
@@ -170,8 +173,7 @@ bool AttendHead(const WholeHead<Real>& head) {
     for (std::int64_t key = 0; key < head.keys; key += kWidth<Real>) {
       EachWholeGroup(first, last, [&](std::int64_t row, std::int64_t group) {
         fetching.Some();
-        const std::int64_t keys = head.seen ? *std::max_element(head.seen + row, head.seen + row + kRows) : head.keys;
-        const std::int64_t seen = std::min(keys - key, kWidth<Real>);
+        const std::int64_t seen = std::min(KeysOfGroup(head, row) - key, kWidth<Real>);
         if (seen <= 0) return;
         WithVectors((seen + kLanes<Real> - 1) / kLanes<Real>, [&]<int N>() {
           ScoreGroup<kRows, N>(head.queries + row * head.query_stride, head.query_stride,
@@ -182,7 +184,7 @@ bool AttendHead(const WholeHead<Real>& head) {
     }
     EachWholeGroup(first, last, [&](std::int64_t row, std::int64_t group) {
       fetching.Some();
-      finite &= HeadGroup<kRows>(head, row, head.weights + group * kGroup);
+      finite &= HeadGroup(head, row, head.weights + group * kGroup);
     });
   }
   return finite;
