@@ -115,7 +115,8 @@ TEST(StatedConventions, LeaveAResultItsSpeed) {
     EXPECT_EQ(no_speed(says, one.line), "") << one.backend;
     EXPECT_NE(no_speed(silent, one.line), "") << one.backend;
   }
-  for (const char* line : {"seq=3x8 dim=4 causal align=top-left", "pass=backward seq=3x8 dim=4 causal align=top-left"}) {
+  for (const char* line :
+       {"seq=3x8 dim=4 causal align=top-left", "pass=backward seq=3x8 dim=4 causal align=top-left"}) {
     BottomRight says(true), silent(false);
     EXPECT_EQ(no_speed(says, line), "") << line;
     EXPECT_NE(no_speed(silent, line), "") << line;

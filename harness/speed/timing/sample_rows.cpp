@@ -26,8 +26,8 @@ SampleRows::SampleRows(const Problem& problem, const Inputs& inputs, const Stand
   computed_ = expect(problem_, inputs_, {standard.producer}, 1, budget_);
 }
 
-SampleRows::SampleRows(const Problem& problem, const Inputs& inputs, const Expectation& known,
-                       const Standard& standard, ColumnSigns signs)
+SampleRows::SampleRows(const Problem& problem, const Inputs& inputs, const Expectation& known, const Standard& standard,
+                       ColumnSigns signs)
     : problem_(problem), inputs_(inputs), known_(&known), standard_(standard), signs_(std::move(signs)) {}
 
 SampleVerdict SampleRows::judge(const GuardedOutputs& outputs) const {
@@ -46,8 +46,7 @@ Comparison SampleRows::compare(const Expectation& expectation, const GuardedOutp
 bool SampleRows::right_as_stated(const GuardedOutputs& outputs) const {
   if (!changes_results(standard_.conventions)) return false;
   // Of the data as they are: in what is known columns are negated.
-  const Expectation expectation =
-      computed_ ? *computed_ : expect(problem_, inputs_, {standard_.producer}, 1, budget_);
+  const Expectation expectation = computed_ ? *computed_ : expect(problem_, inputs_, {standard_.producer}, 1, budget_);
   return !right_by_convention(standard_.conventions, problem_, inputs_, expectation,
                               expectation.index_of(standard_.producer), outputs, 1, budget_)
               .empty();
