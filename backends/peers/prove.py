@@ -49,10 +49,10 @@ def run(program: str, environments: Path) -> tuple[int, str]:
 
 #: Distributions that a program's outcome depends on, by the beginnings of its name; the first that fits.
 LIBRARIES = {
-    "ggml": "llama-cpp-python", "iree": "iree-base-compiler iree-base-runtime", "keras_numpy": "keras",
-    "keras_tensorflow": "keras tensorflow_cpu", "keras_torch": "keras torch", "mlx": "mlx mlx-cpu", "onednn": "onednn",
-    "onnxruntime": "onnxruntime onnx", "onnx": "onnx", "openvino": "openvino", "paddle": "paddlepaddle",
-    "tinygrad": "tinygrad", "torch": "torch",
+    "executorch": "executorch torch", "ggml": "llama-cpp-python", "iree": "iree-base-compiler iree-base-runtime",
+    "keras_numpy": "keras", "keras_tensorflow": "keras tensorflow_cpu", "keras_torch": "keras torch",
+    "mlx": "mlx mlx-cpu", "mnn": "mnn", "ncnn": "ncnn", "onednn": "onednn", "onnxruntime": "onnxruntime onnx",
+    "onnx": "onnx", "openvino": "openvino", "paddle": "paddlepaddle", "tinygrad": "tinygrad", "torch": "torch",
 }  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 import ast
 import gzip
+import importlib
 import json
 import os
 import re
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -160,6 +162,171 @@ def test_axes_that_repeat_have_length_1():
     stored = np.arange(6.0).reshape(1, 2, 1, 3)
     assert compact(np.broadcast_to(stored, (4, 2, 5, 3))).shape == (1, 2, 1, 3)
     assert np.array_equal(compact(np.broadcast_to(stored, (4, 2, 5, 3))), stored)
+
+
+class Layers:
+    """Stands for a library: what its one function gets is attended to in float64, in the axes H,L,D."""
+
+    @staticmethod
+    def attended(q, k, v, added, scale):
+        k, v = (np.repeat(t, len(q) // len(t), axis=0) for t in (k, v))
+        scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) * scale + added
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            return (weights / weights.sum(-1, keepdims=True) @ v).astype(np.float32)
+
+
+def imported(monkeypatch, module, **libraries):
+    """An adapter's module, where its libraries are replaced."""
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0")
+    for name, stand_in in libraries.items():
+        monkeypatch.setitem(sys.modules, name.replace("__", "."), stand_in)
+    monkeypatch.delitem(sys.modules, f"attest_peers.{module}", raising=False)
+    found = importlib.import_module(f"attest_peers.{module}")
+    monkeypatch.delitem(sys.modules, f"attest_peers.{module}")
+    return found
+
+
+PLAIN = [
+    "batch=2 heads=2 seq=5 dim=4 causal align=top-left", "seq=6 dim=3 window=2:1", "batch=2 seq=7 dim=2 lengths=4,7",
+    "seq=9 dim=4/2 segments=4,5", "batch=2 heads=3 seq=4 dim=4 mask=add:B1QK:normal", "seq=5 dim=8 scale=0.3",
+    "batch=2 heads=2 seq=5 dim=4 mask=bool:B11K:random(0.7)", "seq=8 dim=4 causal prefix=3",
+]  # fmt: skip
+LONGER = [
+    "batch=2 heads=2 seq=3x8 dim=4 causal past=5", "seq=2x6 dim=4 causal align=bottom-right", "seq=3x7 dim=4",
+    "seq=3x7 dim=4 causal align=top-left", "batch=2 seq=3x7 dim=4 past=4 lengths=5,7",
+]  # fmt: skip
+
+
+def passes(adapter, lines, least):
+    results = attest.check(adapter, lines, once=True, shrink=False)
+    assert results.ok, results
+    assert results.count("pass") >= least, results
+
+
+def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
+    class Extractor(dict):
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda self, *_: None  # noqa: E731
+        input = dict.__setitem__
+
+        def extract(self, name):
+            joined = [np.concatenate([self[f"past_{t}"], self[t]], 1) if f"past_{t}" in self else self[t] for t in "kv"]
+            scale = self.net.scale or self["q"].shape[-1] ** -0.5
+            made = dict(zip(("present_k", "present_v"), joined))
+            return 0, made[name] if name in made else Layers.attended(self["q"], *joined, self.get("mask", 0.0), scale)
+
+    class Net:
+        opt = SimpleNamespace()
+
+        def load_param_mem(self, text):
+            assert text.splitlines()[0] == "7767517" and len(text.splitlines()) == int(text.splitlines()[1].split()[0]) + 2
+            self.scale = float(re.search(r" 6=(\S+)", text)[1])
+
+        def load_model(self, reader):
+            pass
+
+        def create_extractor(self):
+            made = Extractor()
+            made.net = self
+            return made
+
+    class Mat(np.ndarray):
+        def __new__(cls, array):
+            return array.view(cls)
+
+        clone = np.ndarray.copy
+
+    library = SimpleNamespace(__version__="0", Net=Net, Mat=Mat, DataReaderFromEmpty=lambda: None)
+    adapter = imported(monkeypatch, "ncnn_sdpa", ncnn=library).Backend()
+    passes(adapter, [*PLAIN, *LONGER, "heads=4/2 seq=2x5 dim=4 mask=add:1HQK:normal past=3 out=o,present"], 14)
+    results = attest.check(adapter, ["seq=2 dim=2 scale=0", "seq=0 dim=2", "seq=2 dim=2 softcap=2"], shrink=False)
+    assert [verdict.status for verdict in results] == ["refused"] * 3
+
+
+def test_mnn_has_a_mask_for_all_heads_and_scales_the_query(monkeypatch):
+    mnn = imported(
+        monkeypatch, "mnn_attention", _tools=SimpleNamespace(), MNN=SimpleNamespace(), MNN__expr=SimpleNamespace()
+    )
+
+    def run(self, given):
+        q, k, v = (t[0].transpose(1, 0, 2) for t in given[:3])
+        length = q.shape[1]
+        causal = np.where(np.tri(length, dtype=bool), 0.0, -np.inf)
+        added = given[3][0] if len(given) > 3 else causal
+        return Layers.attended(q, k, v, added, q.shape[-1] ** -0.5).transpose(1, 0, 2).reshape(-1)
+
+    monkeypatch.setattr(mnn.Backend, "_run", run)
+    passes(mnn.Backend(), PLAIN, 8)
+    results = attest.check(mnn.Backend(), ["heads=2 seq=2 dim=2 alibi", "seq=2x3 dim=2"], shrink=False)
+    assert [verdict.status for verdict in results] == ["refused"] * 2
+
+
+def of_operator(node):
+    """com.microsoft.Attention by its text in docs/ContribOperators.md."""
+    attributes, given, asked = node
+    heads, columns = attributes["num_heads"], given["input"].shape[2]
+    widths = attributes.get("qkv_hidden_sizes", [columns // 3] * 3)
+    projected = np.split(given["input"] @ given["weights"] + given["bias"], np.cumsum(widths)[:2], axis=2)
+    q, k, v = (t.reshape(*t.shape[:2], heads, -1).transpose(0, 2, 1, 3) for t in projected)
+    if "past" in given:
+        k, v = (np.concatenate([old, new], 2) for old, new in zip(given["past"], (k, v)))
+    batch, keys = len(q), k.shape[2]
+    seen = np.ones((batch, q.shape[2], keys), bool)
+    index = given.get("mask_index")
+    if index is not None and index.ndim == 1:
+        ends, starts = index[:batch], index[batch:] if len(index) > batch else np.zeros(batch)
+        places = np.arange(keys)[None]
+        seen &= ((places < ends[:, None]) & (places >= starts[:, None]))[:, None]
+    elif index is not None:
+        seen &= (index if index.ndim == 3 else index[:, None]) > 0
+    if attributes.get("unidirectional"):
+        seen &= np.tri(q.shape[2], keys, keys - q.shape[2], dtype=bool)
+    added = np.where(seen, 0.0, -np.inf)[:, None] + given.get("attention_bias", 0.0)
+    added = np.broadcast_to(added, (batch, heads, *seen.shape[1:]))
+    scale = attributes.get("scale", q.shape[-1] ** -0.5)
+    made = np.stack([Layers.attended(*each, scale) for each in zip(q, k, v, added)])
+    o = made.transpose(0, 2, 1, 3).reshape(batch, q.shape[2], -1)
+    return {name: {"output": o, "present": np.stack([k, v])}[name] for name in asked}
+
+
+def test_the_projection_of_onnxruntime_gives_back_what_was_asked(monkeypatch):
+    pytest.importorskip("onnx")
+    library = SimpleNamespace(__version__="0")
+    imported(monkeypatch, "onnxruntime_contrib", onnxruntime=library)
+    projected = imported(monkeypatch, "onnxruntime_projected", onnxruntime=library)
+    monkeypatch.setattr(projected.Attention, "run_node", lambda self, *node: of_operator(node))
+    passes(projected.Attention(), [*PLAIN, *LONGER[:4], "heads=2 seq=2x5 dim=4 causal past=3 out=o,present"], 13)
+    forms = {
+        (2,): [[1, 1, 0], [1, 1, 1]], (4,): [[0, 1, 1], [1, 1, 0]], (2, 3): [[1, 0, 1], [1, 1, 1]],
+    }  # fmt: skip
+    for shape, keys in forms.items():
+        assert projected.mask_index(np.array(keys, bool)[:, None]).shape == shape
+    assert projected.mask_index(np.zeros((2, 1, 3), bool)).tolist() == [0, 0]
+    assert projected.mask_index(np.ones((2, 2, 3), bool)).shape == (2, 2, 3)
+
+
+def test_codes_lie_in_a_cache_as_onnxruntime_has_them(monkeypatch):
+    pytest.importorskip("onnx")
+    imported(monkeypatch, "onnxruntime_contrib", onnxruntime=SimpleNamespace(__version__="0"))
+    quantized = imported(monkeypatch, "onnxruntime_quantized", onnxruntime=SimpleNamespace(__version__="0"))
+    codes = np.array([[-8, 7, 1, -1]], np.int8)
+    assert quantized.stored(codes, 8) is codes
+    assert quantized.stored(codes, 4).tolist() == [[0x78, 0xF1]]
+    one = np.broadcast_to(np.float32(0.5), (2, 3, 4, 1))
+    heads = np.broadcast_to(np.array([1, 2, 3], np.float32)[None, :, None, None], (2, 3, 4, 1))
+    assert quantized.scale_of(one).tolist() == [0.5] and quantized.scale_of(heads).tolist() == [1, 2, 3]
+
+
+def test_executorch_has_a_place_of_the_first_query_or_a_mask(monkeypatch):
+    words = imported(monkeypatch, "executorch_sdpa", torch=SimpleNamespace()).words_of
+    assert words(Request(1, 1, 2, 5, causal=True, align="bottom-right")) == (3, True, None)
+    assert words(Request(1, 1, 2, 5, causal=True)) == (0, True, None)
+    assert words(Request(1, 1, 2, 5)) == (3, False, None)
+    start, causal, mask = words(Request(2, 1, 2, 3, key_lengths=[1, 3]))
+    assert (start, causal, mask.shape) == (1, False, (2, 2, 3))
+    assert np.isneginf(mask).tolist() == [[[False, True, True]] * 2, [[False] * 3] * 2]
+    assert words(Request(1, 1, 3, 2))[2].tolist() == [[[0.0, 0.0]] * 3]  # fewer keys than queries
 
 
 tomllib = pytest.importorskip("tomllib")  # of Python 3.11

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 TYPES = {
     "float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16,
     "bfloat16": TensorProto.BFLOAT16, "bool": TensorProto.BOOL, "int64": TensorProto.INT64, "int32": TensorProto.INT32,
+    "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
 }  # fmt: skip
 
 #: Of an input or output: its name, type and rank.

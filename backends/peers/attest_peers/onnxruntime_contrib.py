@@ -26,6 +26,7 @@ class Contrib(Peer):
     operator = ""
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    ranks: Mapping[str, int] = {"output": 3}  #: of outputs; 4 where it says nothing
 
     def __init__(self) -> None:
         self._sessions = Sessions()
@@ -41,13 +42,18 @@ class Contrib(Peer):
 
     def session_of(self, attributes: Mapping[str, Any], arrays: Mapping[str, np.ndarray], asked: list[str]) -> Any:
         types = {name: (name, TYPES[array.dtype.name], array.ndim) for name, array in arrays.items()}
-        storage = types["query"][1]
-        made = [(name, storage, 3 if name == "output" else 4) if name in asked else None for name in self.outputs]
+        storage = types[self.inputs[0]][1]
+        made = [(name, self.type_of(name, attributes, storage), self.ranks.get(name, 4)) for name in self.outputs]
+        made = [one if one[0] in asked else None for one in made]
         key = (tuple(sorted(attributes.items())), tuple(types.values()), tuple(asked))
         inputs = [types.get(name) for name in self.inputs]
         return self._sessions.session(
             key, lambda: one_node(self.operator, DOMAIN, 1, attributes, inputs, made), self.threads
         )
+
+    def type_of(self, output: str, attributes: Mapping[str, Any], storage: int) -> int:
+        """The type of an output, where inputs have the type `storage`."""
+        return storage
 
     @staticmethod
     def bias_of(request: Request, visible: Optional[np.ndarray], dtype: Any) -> Optional[np.ndarray]:

@@ -1,0 +1,116 @@
+"""ncnn's layer SDPA on processors: src/layer/sdpa.cpp and src/layer/x86/sdpa_x86.cpp.
+
+docs/developer-guide/operators.md says what it takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import ncnn
+import numpy as np
+
+from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
+from attest_peers.request import Request
+
+
+class Backend(Peer):
+    """A net of one layer, run for each sequence of the batch. Hidden keys are -inf in attn_mask. In bf16 by the option
+    use_bf16_storage."""
+
+    name = "ncnn"
+    library = f"ncnn {ncnn.__version__}, layer SDPA, CPU"
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=bf16", "out=present"}) - {"a size 0"}
+    cannot = {
+        "a size 0": "a Mat without elements is empty(), as one that isn't given; src/mat.h",
+        "softcap": "the layer has no parameter for it; docs/developer-guide/operators.md",
+        "sinks": "the layer has no input for it; docs/developer-guide/operators.md",
+        "dropout": "the layer has no input for it; docs/developer-guide/operators.md",
+        "out=lse": "the layer gives the output and the cache alone",
+        "dtype=f64": "a Mat of float has 32 bits",
+        "dtype=f16": "the layer has no storage of f16 on x86; src/layer/x86/sdpa_x86.cpp",
+    }
+    conventions = {"hidden_nan": "leaks", "empty_row": "nan"}
+
+    def __init__(self) -> None:
+        self._nets: dict[Any, Any] = {}
+
+    def compute(self, q: Any, k: Any, v: Any, request: Request) -> Any:
+        cached = 0 < request.past < request.keys
+        if not cached:
+            k, v = request.with_cached(k, v)
+        mask = mask_of(request)
+        scale = 0.0 if request.scale is None else float(request.scale)
+        net = self._net(mask is not None, cached, scale, q.dtype.name == "bfloat16")
+        made: list[list[np.ndarray]] = []
+        for sequence in range(request.batch):
+            given = {"q": q[sequence], "k": k[sequence], "v": v[sequence]}
+            if mask is not None:
+                given["mask"] = mask[min(sequence, mask.shape[0] - 1)]
+            if cached:
+                given.update(past_k=request.past_k[sequence], past_v=request.past_v[sequence])
+            made.append(run(net, given, ["o", "present_k", "present_v"] if cached else ["o"]))
+        results = [np.stack(arrays).astype(q.dtype) for arrays in zip(*made)]
+        if len(request.outputs) == 1:
+            return results[0]
+        return dict(zip(("o", "present_k", "present_v"), results if cached else [results[0], k, v]))
+
+    def _net(self, masked: bool, cached: bool, scale: float, bf16: bool) -> Any:
+        key = (masked, cached, scale, bf16, self.threads)
+        if key not in self._nets:
+            if len(self._nets) > 30:
+                self._nets.clear()
+            inputs = ["q", "k", "v"] + ["mask"] * masked + ["past_k", "past_v"] * cached
+            outputs = ["o"] + ["present_k", "present_v"] * cached
+            lines = ["7767517", f"{len(inputs) + 1} {len(inputs) + len(outputs)}"]
+            lines += [f"Input {name} 0 1 {name}" for name in inputs]
+            tensors = " ".join(inputs + outputs)
+            lines.append(
+                f"SDPA sdpa {len(inputs)} {len(outputs)} {tensors} 5={int(masked)} 6={scale:.9e} 7={int(cached)}"
+            )
+            net = ncnn.Net()
+            net.opt.num_threads = self.threads
+            net.opt.use_bf16_storage = bf16
+            if net.load_param_mem("\n".join(lines) + "\n"):
+                raise RuntimeError("ncnn::Net::load_param_mem() fails")
+            net.load_model(ncnn.DataReaderFromEmpty())
+            self._nets[key] = net
+        return self._nets[key]
+
+    def cannot_do(self, call: Any) -> Optional[str]:
+        if call.scale == 0:
+            return "scale: 0 stands for 1/sqrt(embed_dim); docs/developer-guide/operators.md"
+        if "out=present" in call.features and not 0 < call.past < call.key_length:
+            return "out=present: a cache without rows is an empty Mat, as one that isn't given; src/net.cpp"
+        if call.dtype == "bf16" and {"mask.dtype", "alibi"} & set(call.features):
+            return "mask.dtype and alibi: with use_bf16_storage attn_mask is of bf16, too; src/net.cpp"
+        return None
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        return {"division": "reciprocal", "flush_to_zero": True}
+
+
+def mask_of(request: Request) -> Optional[np.ndarray]:
+    """attn_mask of B or 1,H or 1,L,S: "attn_mask_blob.c > 1" tells a mask of each head."""
+    visible = request.visible()
+    if request.adds:
+        added = request.bias_with(visible, np.float32)
+    elif visible is None:
+        return None
+    else:
+        added = np.where(visible, np.float32(0), np.float32(-np.inf))
+    return np.broadcast_to(added, (*added.shape[:2], request.queries, request.keys))
+
+
+def run(net: Any, given: Mapping[str, np.ndarray], wanted: list[str]) -> list[np.ndarray]:
+    made = []
+    with net.create_extractor() as extractor:
+        held = {name: np.ascontiguousarray(array, np.float32) for name, array in given.items()}
+        for name, array in held.items():
+            extractor.input(name, ncnn.Mat(array).clone())
+        for name in wanted:
+            status, mat = extractor.extract(name)
+            if status:
+                raise RuntimeError(f"ncnn::Extractor::extract() gives {status} for {name}")
+            made.append(np.array(mat))
+    return made
