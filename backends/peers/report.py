@@ -26,7 +26,7 @@ from typing import Any, Iterable, Iterator
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results"
-SUITES = ("smoke", "bugs", "onnx", "matrix", "linear")
+SUITES = ("smoke", "bugs", "onnx", "matrix", "linear", "codes")
 GRADIENTS = "backward"  #: the suite that has a table of its own
 KINDS = ("bug", "convention", "arithmetic", "limit", "unexplained")
 PLURAL = {"bug": "bugs", "convention": "conventions", "arithmetic": "loose arithmetic", "limit": "limits"}

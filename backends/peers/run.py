@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import re
@@ -24,14 +25,16 @@ import tempfile
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results" / "peers"
-SUITES = ("smoke", "bugs", "onnx", "matrix", "linear", "backward")
+SUITES = ("smoke", "bugs", "onnx", "matrix", "linear", "codes", "backward")
 GRADIENTS = "pass=(backward|both)"
 SEED = "1"  #: of fuzzing
-ONCE = {"matrix", "backward"}
+ONCE = {"matrix", "codes", "backward"}
+#: Words of lines that codes are put to: what says more of tensors or gradients isn't for them.
+PLAIN = r"(batch|heads|seq|dim|scale|causal|align|window|prefix|lengths|segments|mask|blocks|alibi|softcap|sinks|past|seed)"
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
@@ -64,6 +67,9 @@ def attest_data(interpreter: Path) -> Path:
 def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
     """The suite's lines, with files named as the installed suite finds them; a part of them where the peer says so.
     `backward` has the lines of gradients of all suites."""
+    if suite == "codes":
+        plain = [line for name in ("smoke", "matrix") for line in lines_of(interpreter, name, {})]
+        return list(dict.fromkeys(with_codes(plain, peer["codes"])))
     share = ["--share", str(peer[suite])] if isinstance(peer.get(suite), str) else []  # `linear = true` is none
     more = ["--suite", "bugs"] if suite == "backward" else []
     listed = module(interpreter, "attest", "check", "--suite", suite, *more, *share, "--list")
@@ -80,6 +86,21 @@ def lines_of(interpreter: Path, suite: str, peer: dict[str, Any]) -> list[str]:
     if peer.get("lse"):
         return lines
     return [re.sub(r" lse\.\w+=\S+| out=o(?= |$)", "", re.sub(r"out=o,lse", "out=o", line)) for line in lines]
+
+
+def with_codes(lines: list[str], codes: list[str]) -> Iterator[str]:
+    """Lines of plain calls whose tensors are stored in codes, as each of `codes` says in turn."""
+    others = re.compile(r"golden/|op=|pass=|paged=|latent|append|select|dynamic|layout=thd|past=\d+,|dtype=(f64|bf16) ")
+    said = itertools.cycle(codes)
+    for line in lines:
+        if others.search(line):
+            continue
+        words = [word for word in line.split() if word == "dtype=f16" or re.fullmatch(PLAIN + "(=.*)?", word)]
+        odd = re.search(r" dim=(\d+/)?\d*[13579]( |$)|dim=\d*[13579]/", line)
+        stored = next(said)
+        while odd and "dtype=i4" in stored:  # two elements lie in each byte
+            stored = next(said)
+        yield " ".join([*words, stored])
 
 
 def gradients_alone(line: str, saved: bool) -> str:
@@ -197,7 +218,7 @@ def main() -> None:
     peers = tomllib.loads((HERE / "peers.toml").read_text())
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", type=Path, default=HERE / "build")
-    parser.add_argument("--suites", default=",".join(SUITES), help="`linear` is for peers that have linear attention")
+    parser.add_argument("--suites", default=",".join(SUITES), help="`linear` and `codes` are for peers that have them")
     parser.add_argument("--peers", default=",".join(peers))
     parser.add_argument("--fuzz", type=float, metavar="SECONDS")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -211,7 +232,7 @@ def main() -> None:
             fuzz(interpreter, name, peer, asked.fuzz, asked.results)
             continue
         for suite in asked.suites.split(","):
-            if suite == "linear" and not peer.get("linear"):
+            if suite in ("linear", "codes") and not peer.get(suite):
                 continue
             lines = lines_of(interpreter, suite, peer)
             check(interpreter, name, peer, suite, lines, asked.results)

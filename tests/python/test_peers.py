@@ -210,8 +210,9 @@ def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
         __exit__ = lambda self, *_: None  # noqa: E731
         input = dict.__setitem__
 
-        def extract(self, name):
-            joined = [np.concatenate([self[f"past_{t}"], self[t]], 1) if f"past_{t}" in self else self[t] for t in "kv"]
+        def extract(self, name, as_it_is):
+            assert as_it_is == (name != "o")
+            joined = [np.concatenate([self[f"past_{t}"], self[t]], 1) if self.get(f"past_{t}", no).size else self[t] for t in "kv"]
             scale = self.net.scale or self["q"].shape[-1] ** -0.5
             made = dict(zip(("present_k", "present_v"), joined))
             return 0, made[name] if name in made else Layers.attended(self["q"], *joined, self.get("mask", 0.0), scale)
@@ -231,22 +232,25 @@ def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
             made.net = self
             return made
 
+    no = np.zeros(0, np.float32)
+
     class Mat(np.ndarray):
-        def __new__(cls, array):
+        def __new__(cls, array=no):
             return array.view(cls)
 
         clone = np.ndarray.copy
 
     library = SimpleNamespace(__version__="0", Net=Net, Mat=Mat, DataReaderFromEmpty=lambda: None)
     adapter = imported(monkeypatch, "ncnn_sdpa", ncnn=library).Backend()
-    passes(adapter, [*PLAIN, *LONGER, "heads=4/2 seq=2x5 dim=4 mask=add:1HQK:normal past=3 out=o,present"], 14)
+    passes(adapter, [*PLAIN, *LONGER, "heads=4/2 seq=2x5 dim=4 mask=add:1HQK:normal past=3"], 14)
     results = attest.check(adapter, ["seq=2 dim=2 scale=0", "seq=0 dim=2", "seq=2 dim=2 softcap=2"], shrink=False)
     assert [verdict.status for verdict in results] == ["refused"] * 3
 
 
 def test_mnn_has_a_mask_for_all_heads_and_scales_the_query(monkeypatch):
+    library = SimpleNamespace(expr=SimpleNamespace())
     mnn = imported(
-        monkeypatch, "mnn_attention", _tools=SimpleNamespace(), MNN=SimpleNamespace(), MNN__expr=SimpleNamespace()
+        monkeypatch, "mnn_attention", _tools=SimpleNamespace(), MNN=library, MNN__expr=library.expr
     )
 
     def run(self, given):
@@ -287,7 +291,7 @@ def of_operator(node):
     scale = attributes.get("scale", q.shape[-1] ** -0.5)
     made = np.stack([Layers.attended(*each, scale) for each in zip(q, k, v, added)])
     o = made.transpose(0, 2, 1, 3).reshape(batch, q.shape[2], -1)
-    return {name: {"output": o, "present": np.stack([k, v])}[name] for name in asked}
+    return {name: o if name == "output" else np.stack([k, v]) for name in asked}
 
 
 def test_the_projection_of_onnxruntime_gives_back_what_was_asked(monkeypatch):
@@ -312,7 +316,7 @@ def test_codes_lie_in_a_cache_as_onnxruntime_has_them(monkeypatch):
     quantized = imported(monkeypatch, "onnxruntime_quantized", onnxruntime=SimpleNamespace(__version__="0"))
     codes = np.array([[-8, 7, 1, -1]], np.int8)
     assert quantized.stored(codes, 8) is codes
-    assert quantized.stored(codes, 4).tolist() == [[0x78, 0xF1]]
+    assert quantized.stored(codes, 4).tolist() == [[0xF0, 0x79]]
     one = np.broadcast_to(np.float32(0.5), (2, 3, 4, 1))
     heads = np.broadcast_to(np.array([1, 2, 3], np.float32)[None, :, None, None], (2, 3, 4, 1))
     assert quantized.scale_of(one).tolist() == [0.5] and quantized.scale_of(heads).tolist() == [1, 2, 3]
@@ -391,6 +395,19 @@ def test_a_failure_is_of_the_finding_that_it_fits():
     assert report.fits(empty, "jax", {**verdict, "worst": {"expected": 0.0, "bound": 0.0}})
     assert not report.fits(empty, "jax", {**verdict, "worst": {"expected": 0.0, "bound": 1e-9}})
     assert not report.fits({"peers": ["*"], "at_most": 64}, "jax", {**verdict, "error_over_bound": "inf"})
+
+
+def test_codes_are_put_to_plain_calls_in_turn():
+    import run
+
+    lines = [
+        "heads=2 seq=3 dim=4 causal layout=bld fill=huge out=o,lse seed=7", "op=linear seq=1",
+        "dtype=f16 seq=2 dim=4 past=1", "seq=2 dim=4", "seq=2 dim=15",
+    ]  # fmt: skip
+    assert list(run.with_codes(lines, ["k.dtype=i8", "k.dtype=i4"])) == [
+        "heads=2 seq=3 dim=4 causal seed=7 k.dtype=i8", "dtype=f16 seq=2 dim=4 past=1 k.dtype=i4",
+        "seq=2 dim=4 k.dtype=i8", "seq=2 dim=15 k.dtype=i8",
+    ]  # fmt: skip
 
 
 def test_linear_is_run_by_peers_that_have_it(monkeypatch, tmp_path):

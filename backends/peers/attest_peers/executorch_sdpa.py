@@ -57,7 +57,7 @@ class Backend(Peer):
         if request.bias is not None:
             request.bias = request.bias.float().numpy()
         start, causal, masks = words_of(request)
-        mask = None if masks is None else torch.from_numpy(np.ascontiguousarray(masks))
+        mask = None if masks is None else torch.from_numpy(np.array(masks))
         if mask is None or mask.shape[0] == 1:
             o = self.attended(q, k, v, start, None if mask is None else mask[0], causal, request.scale)
         else:

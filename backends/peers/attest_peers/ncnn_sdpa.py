@@ -20,17 +20,19 @@ class Backend(Peer):
 
     name = "ncnn"
     library = f"ncnn {ncnn.__version__}, layer SDPA, CPU"
-    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=bf16", "out=present"}) - {"a size 0"}
+    takes = (SHAPES | HIDING | ADDING | CACHE | {"dtype=f32", "dtype=bf16"}) - {"a size 0"}
     cannot = {
         "a size 0": "a Mat without elements is empty(), as one that isn't given; src/mat.h",
         "softcap": "the layer has no parameter for it; docs/developer-guide/operators.md",
         "sinks": "the layer has no input for it; docs/developer-guide/operators.md",
         "dropout": "the layer has no input for it; docs/developer-guide/operators.md",
         "out=lse": "the layer gives the output and the cache alone",
+        "out=present": "the layout of a cache is each processor's own, says Tencent/ncnn#6987",
+        "mixed types": "an option of the net sets the type of all that is stored",
         "dtype=f64": "a Mat of float has 32 bits",
-        "dtype=f16": "the layer has no storage of f16 on x86; src/layer/x86/sdpa_x86.cpp",
+        "dtype=f16": "the layer has no storage of f16 on x86: support_fp16_storage of it is false",
     }
-    conventions = {"hidden_nan": "leaks", "empty_row": "nan"}
+    conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
 
     def __init__(self) -> None:
         self._nets: dict[Any, Any] = {}
@@ -42,18 +44,19 @@ class Backend(Peer):
         mask = mask_of(request)
         scale = 0.0 if request.scale is None else float(request.scale)
         net = self._net(mask is not None, cached, scale, q.dtype.name == "bfloat16")
-        made: list[list[np.ndarray]] = []
+        made: list[np.ndarray] = []
         for sequence in range(request.batch):
-            given = {"q": q[sequence], "k": k[sequence], "v": v[sequence]}
+            given = {name: t[sequence].astype(np.float32) for name, t in (("q", q), ("k", k), ("v", v))}
             if mask is not None:
                 given["mask"] = mask[min(sequence, mask.shape[0] - 1)]
-            if cached:
-                given.update(past_k=request.past_k[sequence], past_v=request.past_v[sequence])
-            made.append(run(net, given, ["o", "present_k", "present_v"] if cached else ["o"]))
-        results = [np.stack(arrays).astype(q.dtype) for arrays in zip(*made)]
-        if len(request.outputs) == 1:
-            return results[0]
-        return dict(zip(("o", "present_k", "present_v"), results if cached else [results[0], k, v]))
+            cache = {}
+            if cached:  # which the layer makes, as it has a layout of its own
+                first = {"q": given["q"][:, :1], "k": request.past_k[sequence], "v": request.past_v[sequence]}
+                empty = {"past_k": ncnn.Mat(), "past_v": ncnn.Mat()}
+                past = self._net(False, True, scale, q.dtype.name == "bfloat16")
+                cache = dict(zip(empty, run(past, first, empty, ["present_k", "present_v"])))
+            made.append(np.array(run(net, given, cache, ["o"])[0]))
+        return np.stack(made).astype(q.dtype)
 
     def _net(self, masked: bool, cached: bool, scale: float, bf16: bool) -> Any:
         key = (masked, cached, scale, bf16, self.threads)
@@ -80,8 +83,6 @@ class Backend(Peer):
     def cannot_do(self, call: Any) -> Optional[str]:
         if call.scale == 0:
             return "scale: 0 stands for 1/sqrt(embed_dim); docs/developer-guide/operators.md"
-        if "out=present" in call.features and not 0 < call.past < call.key_length:
-            return "out=present: a cache without rows is an empty Mat, as one that isn't given; src/net.cpp"
         if call.dtype == "bf16" and {"mask.dtype", "alibi"} & set(call.features):
             return "mask.dtype and alibi: with use_bf16_storage attn_mask is of bf16, too; src/net.cpp"
         return None
@@ -102,15 +103,17 @@ def mask_of(request: Request) -> Optional[np.ndarray]:
     return np.broadcast_to(added, (*added.shape[:2], request.queries, request.keys))
 
 
-def run(net: Any, given: Mapping[str, np.ndarray], wanted: list[str]) -> list[np.ndarray]:
+def run(net: Any, given: Mapping[str, np.ndarray], cache: Mapping[str, Any], wanted: list[str]) -> list[Any]:
+    """Mats that were extracted: those of a cache as they are."""
+    held = {name: np.ascontiguousarray(array, np.float32) for name, array in given.items()}  # a Mat doesn't keep them
+    mats = {name: ncnn.Mat(array) for name, array in held.items()}
     made = []
     with net.create_extractor() as extractor:
-        held = {name: np.ascontiguousarray(array, np.float32) for name, array in given.items()}
-        for name, array in held.items():
-            extractor.input(name, ncnn.Mat(array).clone())
+        for name, mat in {**mats, **cache}.items():
+            extractor.input(name, mat)
         for name in wanted:
-            status, mat = extractor.extract(name)
+            status, mat = extractor.extract(name, int(name != "o"))
             if status:
                 raise RuntimeError(f"ncnn::Extractor::extract() gives {status} for {name}")
-            made.append(np.array(mat))
-    return made
+            made.append(mat)
+        return [mat.clone() if name == "o" else mat for name, mat in zip(wanted, made)]

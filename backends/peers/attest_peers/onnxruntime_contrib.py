@@ -45,7 +45,8 @@ class Contrib(Peer):
         storage = types[self.inputs[0]][1]
         made = [(name, self.type_of(name, attributes, storage), self.ranks.get(name, 4)) for name in self.outputs]
         made = [one if one[0] in asked else None for one in made]
-        key = (tuple(sorted(attributes.items())), tuple(types.values()), tuple(asked))
+        said = tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in sorted(attributes.items()))
+        key = (said, tuple(types.values()), tuple(asked))
         inputs = [types.get(name) for name in self.inputs]
         return self._sessions.session(
             key, lambda: one_node(self.operator, DOMAIN, 1, attributes, inputs, made), self.threads

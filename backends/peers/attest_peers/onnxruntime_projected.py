@@ -77,13 +77,14 @@ class Attention(Contrib):
         if at_end(request):
             attributes["unidirectional"] = 1
             request = replace(request, causal=False)
-        visible = request.visible()
+        visible = of_all_heads(request.visible())
         if request.adds or (visible is not None and visible.shape[1] > 1):
             given["attention_bias"] = self.bias_of(request, visible, q.dtype)
         elif visible is not None:
             # Its default of -10000 hides nothing from scores of that size.
             attributes["mask_filter_value"] = float(np.finfo(np.float32).min)
-            given["mask_index"] = mask_index(np.broadcast_to(visible[:, 0], (request.batch, *visible.shape[2:3], request.keys)))
+            shape = (request.batch, visible.shape[2], request.keys)
+            given["mask_index"] = mask_index(np.broadcast_to(visible[:, 0], shape))
         return attributes, given, asked
 
     def cannot_do(self, call: Any) -> Optional[str]:
@@ -97,12 +98,10 @@ class Attention(Contrib):
         per_head = "alibi" in call.features or re.search("(mask=(bool|add):.H|blocks=)", call.line)
         if before and ("mask=add" in call.features or per_head):
             return "past: Attention cannot have both past and attention_bias, says the kernel"
-        if "out=present" in call.features and not call.past:
+        if "out=present" in call.features and not (call.past and before):
             return "out=present: past and present \"shall be used together\"; docs/ContribOperators.md"
         if call.query_heads * (2 * call.key_dim + call.value_dim) > MOST_COLUMNS:
             return f"heads and dim: an identity of more than {MOST_COLUMNS} columns would project"
-        if re.search("poison=|fill=(nonfinite|infinite)", call.line):
-            return "poison: the projection multiplies a NaN or infinity of a token by 0, into all of its heads"
         return super().cannot_do(call)
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
@@ -114,7 +113,15 @@ def at_end(r: Request) -> bool:
     """Whether `causal` puts the last query at the last key."""
     if r.window != (None, None) or r.prefix or r.segments or not r.causal:
         return False
-    return r.past + r.queries == r.keys or (r.align == "bottom-right" and not r.past and not r.lengths_given)
+    if r.align == "bottom-right" and not r.past:
+        return not r.lengths_given
+    return r.past + r.queries == r.keys
+
+
+def of_all_heads(visible: Optional[np.ndarray]) -> Optional[np.ndarray]:
+    """With one axis for all heads, where they see the same."""
+    alike = visible is not None and bool((visible == visible[:, :1]).all())
+    return visible[:, :1] if visible is not None and alike else visible
 
 
 def mask_index(visible: np.ndarray) -> np.ndarray:

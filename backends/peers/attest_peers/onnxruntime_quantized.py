@@ -50,8 +50,9 @@ class QuantizedCache(GroupQueryAttention):
             columns = np.repeat(np.broadcast_to(scale, heads), codes.shape[2] // heads)
             given[name] = (codes * columns).astype(q.dtype)
             given[f"{name[0]}_scale"] = columns if per_channel else scale
-            if f"past_{name}" in given:
-                given[f"past_{name}"] = stored(given[f"past_{name}"].astype(np.int8), bits)
+            shape = (request.batch, heads, 0, codes.shape[2] // heads)
+            past = given.get(f"past_{name}", np.zeros(shape, np.int8))  # none would be of the query's type
+            given[f"past_{name}"] = stored(past.astype(np.int8), bits)
         return attributes, given, asked
 
     def type_of(self, output: str, attributes: Mapping[str, Any], storage: int) -> int:
@@ -94,8 +95,8 @@ def scale_of(scales: Any) -> np.ndarray:
 
 
 def stored(codes: np.ndarray, bits: int) -> np.ndarray:
-    """As the cache has them: a byte each, or two to a byte, the first in its low half."""
+    """As the cache has them: a byte each, or two to a byte as code + 8, the first in its low half."""
     if bits == 8:
         return codes
-    halves = codes.view(np.uint8) & 15
+    halves = (codes + 8).astype(np.uint8)
     return halves[..., ::2] | halves[..., 1::2] << 4
