@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# all.sh: everything from nothing, in the order of README.md. About nine hours on two cores, and 15 GB of libraries.
+# all.sh: everything from nothing, in the order of README.md. About ten hours on two cores, and 20 GB of libraries.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 backends/peers/install.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # install.sh [ENVIRONMENT...]: a virtual environment for each environments/*.lock, below $ATTEST_PEERS_ENVIRONMENTS (build/ beside
-# this script), with attest in it. One by itself where runtimes of two libraries clash in a process. All take 15 GB,
-# most of it PyTorch's, which is there twice.
+# this script), with attest in it. One by itself where runtimes of two libraries clash in a process. All take 20 GB,
+# most of it PyTorch's, which is there three times.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${ATTEST_PEERS_ENVIRONMENTS:-$here/build}

@@ -199,5 +199,6 @@ def words_of(r: Request) -> tuple[int, bool, Optional[np.ndarray]]:
     else:
         added = np.zeros((1, 1, 1, 1), np.float32)
         added = added if visible is None else np.where(visible, added, np.float32(-np.inf))
-    whole = np.broadcast_to(added[:, :1], (added.shape[0], 1, r.queries, r.keys))
+    alike = bool((added == added[:1]).all())  # a mask without an axis of the batch may come with one
+    whole = np.broadcast_to(added[:1, :1] if alike else added[:, :1], (1 if alike else len(added), 1, r.queries, r.keys))
     return max(beyond, 0), False, whole[:, 0]

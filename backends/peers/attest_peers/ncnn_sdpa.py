@@ -88,6 +88,7 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # softmax_x86.cpp divides by the reciprocal of the sum; exp_ps() has no subnormal numbers.
         return {"division": "reciprocal", "flush_to_zero": True}
 
 
