@@ -34,7 +34,9 @@ GRADIENTS = "pass=(backward|both)"
 SEED = "1"  #: of fuzzing
 ONCE = {"matrix", "codes", "backward"}
 #: Words of lines that codes are put to: what says more of tensors or gradients isn't for them.
-PLAIN = r"(batch|heads|seq|dim|scale|causal|align|window|prefix|lengths|segments|mask|blocks|alibi|softcap|sinks|past|seed)"
+PLAIN = (
+    r"(batch|heads|seq|dim|scale|causal|align|window|prefix|lengths|segments|mask|blocks|alibi|softcap|sinks|past|seed)"
+)
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_CPU_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 

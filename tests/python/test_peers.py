@@ -205,13 +205,16 @@ def passes(adapter, lines, least):
 
 def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
     class Extractor(dict):
-        __enter__ = lambda self: self  # noqa: E731
-        __exit__ = lambda self, *_: None  # noqa: E731
+        __enter__ = lambda self: self
+        __exit__ = lambda self, *_: None
         input = dict.__setitem__
 
         def extract(self, name, as_it_is):
             assert as_it_is == (name != "o")
-            joined = [np.concatenate([self[f"past_{t}"], self[t]], 1) if self.get(f"past_{t}", no).size else self[t] for t in "kv"]
+            joined = [
+                np.concatenate([self[f"past_{t}"], self[t]], 1) if self.get(f"past_{t}", no).size else self[t]
+                for t in "kv"
+            ]
             scale = self.net.scale or self["q"].shape[-1] ** -0.5
             made = dict(zip(("present_k", "present_v"), joined))
             return 0, made[name] if name in made else Layers.attended(self["q"], *joined, self.get("mask", 0.0), scale)
@@ -220,7 +223,9 @@ def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
         opt = SimpleNamespace()
 
         def load_param_mem(self, text):
-            assert text.splitlines()[0] == "7767517" and len(text.splitlines()) == int(text.splitlines()[1].split()[0]) + 2
+            assert (
+                text.splitlines()[0] == "7767517" and len(text.splitlines()) == int(text.splitlines()[1].split()[0]) + 2
+            )
             self.scale = float(re.search(r" 6=(\S+)", text)[1])
 
         def load_model(self, reader):
@@ -248,9 +253,7 @@ def test_ncnn_is_given_each_sequence_with_its_mask_and_cache(monkeypatch):
 
 def test_mnn_has_a_mask_for_all_heads_and_scales_the_query(monkeypatch):
     library = SimpleNamespace(expr=SimpleNamespace())
-    mnn = imported(
-        monkeypatch, "mnn_attention", _tools=SimpleNamespace(), MNN=library, MNN__expr=library.expr
-    )
+    mnn = imported(monkeypatch, "mnn_attention", _tools=SimpleNamespace(), MNN=library, MNN__expr=library.expr)
 
     def run(self, given):
         q, k, v = (t[0].transpose(1, 0, 2) for t in given[:3])
@@ -358,7 +361,13 @@ def test_a_report_names_functions_machine_and_versions():
         assert set(finding["options"]) <= options, finding["name"]
         if "part_of" in finding:
             continue
-        run = {"wrong": 3, "runs": 3, "says": "got 1", "machine": "a system; a processor", "versions": ["its library 1.0"]}
+        run = {
+            "wrong": 3,
+            "runs": 3,
+            "says": "got 1",
+            "machine": "a system; a processor",
+            "versions": ["its library 1.0"],
+        }
         title, _, library, *rest = report.post(finding, run).splitlines()
         assert re.search("`.+`", title), finding["name"]
         assert "its library 1.0" in library and "System and processor: a system; a processor." in rest

@@ -18,6 +18,7 @@ import torch
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer
 from attest_peers.request import Request
 
+
 @lru_cache(maxsize=1)
 def operators() -> Any:
     """torch.ops.llama, by the library that custom_ops.py loads; that module imports all of executorch besides."""
@@ -83,8 +84,8 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # cpu_flash_attention() of op_sdpa_impl.h: 512 keys a step, weights in the type of the values, and a product with
-        # the reciprocal of the sum at the end.
+        # cpu_flash_attention() of op_sdpa_impl.h: 512 keys a step, weights in the type of the values, and a product
+        # with the reciprocal of the sum at the end.
         return {"division": "reciprocal", "key_block": 512, "stored_weights": call.dtype}
 
 
@@ -118,10 +119,16 @@ class Quantized(Backend):
 
     name = "executorch_quantized"
     library = f"torch.ops.llama.custom_quantized_sdpa, ExecuTorch {version('executorch')}, CPU"
-    takes = (Backend.takes | {"q.scale", "k.scale", "v.scale", "stored=i8", "mixed types"}) - {"dtype=f16", "dtype=bf16"}
+    takes = (Backend.takes | {"q.scale", "k.scale", "v.scale", "stored=i8", "mixed types"}) - {
+        "dtype=f16",
+        "dtype=bf16",
+    }
     cannot = {
         **Backend.cannot,
-        **{f"stored={name}": "Tensor must be of int8_t type, says op_sdpa.cpp" for name in ("e4m3", "e5m2", "e2m1", "i4")},
+        **{
+            f"stored={name}": "Tensor must be of int8_t type, says op_sdpa.cpp"
+            for name in ("e4m3", "e5m2", "e2m1", "i4")
+        },
         "dtype=f16": "the output is float; op_sdpa_aot.cpp",
         "dtype=bf16": "the output is float; op_sdpa_aot.cpp",
     }
@@ -200,5 +207,7 @@ def words_of(r: Request) -> tuple[int, bool, Optional[np.ndarray]]:
         added = np.zeros((1, 1, 1, 1), np.float32)
         added = added if visible is None else np.where(visible, added, np.float32(-np.inf))
     alike = bool((added == added[:1]).all())  # a mask without an axis of the batch may come with one
-    whole = np.broadcast_to(added[:1, :1] if alike else added[:, :1], (1 if alike else len(added), 1, r.queries, r.keys))
+    whole = np.broadcast_to(
+        added[:1, :1] if alike else added[:, :1], (1 if alike else len(added), 1, r.queries, r.keys)
+    )
     return max(beyond, 0), False, whole[:, 0]

@@ -26,8 +26,8 @@ NAMES = ("q", "k", "v", "mask", "sinks")
 
 
 class Backend(Peer):
-    """Without a cache there are as many keys as queries. Heads are padded with zeros to one size, a scale is put into the
-    query, and sequences of a batch are run one by one. No mask stands for a causal one."""
+    """Without a cache there are as many keys as queries. Heads are padded with zeros to one size, a scale is put into
+    the query, and sequences of a batch are run one by one. No mask stands for a causal one."""
 
     name = "mnn"
     library = f"Attention, MNN {version('mnn')}, CPU"

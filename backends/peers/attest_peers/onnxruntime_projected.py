@@ -99,7 +99,7 @@ class Attention(Contrib):
         if before and ("mask=add" in call.features or per_head):
             return "past: Attention cannot have both past and attention_bias, says the kernel"
         if "out=present" in call.features and not (call.past and before):
-            return "out=present: past and present \"shall be used together\"; docs/ContribOperators.md"
+            return 'out=present: past and present "shall be used together"; docs/ContribOperators.md'
         if call.query_heads * (2 * call.key_dim + call.value_dim) > MOST_COLUMNS:
             return f"heads and dim: an identity of more than {MOST_COLUMNS} columns would project"
         return super().cannot_do(call)

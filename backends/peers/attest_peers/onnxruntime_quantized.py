@@ -18,8 +18,8 @@ CODES = ("i8", "i4")
 
 
 class QuantizedCache(GroupQueryAttention):
-    """Cached keys and values are handed over as codes. New ones are numbers, which the operator rounds to the codes that
-    they were made of."""
+    """Cached keys and values are handed over as codes. New ones are numbers, which the operator rounds to the codes
+    that they were made of."""
 
     name = "onnxruntime_gqa_quantized"
     library = f"{GroupQueryAttention.library}, k_quant_type and v_quant_type"
@@ -70,14 +70,16 @@ class QuantizedCache(GroupQueryAttention):
             return "mixed types: query, attention_bias and output have one type; docs/ContribOperators.md"
         for name in ("k", "v"):
             if (call.option(f"{name}.scale") or "tensor") not in ("tensor", "head"):
-                return f"{name}.scale: PER_TENSOR or PER_CHANNEL, which is of a head's columns; docs/ContribOperators.md"
+                return (
+                    f"{name}.scale: PER_TENSOR or PER_CHANNEL, which is of a head's columns; docs/ContribOperators.md"
+                )
             if call.option(f"{name}_scales.dtype") == "f64":
                 return f"{name}_scales.dtype: scales are float; docs/ContribOperators.md"
         return super().cannot_do(call)
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
-        # MlasFlashAttentionQuantizedKV() takes l2_cache_size / (32 head_size) keys a step and divides at the end. With a
-        # soft cap, sinks or weights as an output, and with one key, the scores of a row are there at once.
+        # MlasFlashAttentionQuantizedKV() takes l2_cache_size / (32 head_size) keys a step and divides at the end. With
+        # a soft cap, sinks or weights as an output, and with one key, the scores of a row are there at once.
         stated = {"division": "reciprocal", "flush_to_zero": True}
         if {"softcap", "sinks", "out=weights"} & set(call.features):
             return {**stated, "normalised_before_storage": True}

@@ -16,5 +16,7 @@ for scale in (-1.0, 0.0):
     by_flag = torch.ops.llama.custom_sdpa(q, q, v, 0, None, 0.0, True, scale)
     by_mask = torch.ops.llama.custom_sdpa(q, q, v, 0, hidden, 0.0, False, scale)
     got[scale] = [o[0, :, 0, 0].tolist() for o in (by_flag, by_mask)]
-print(f"executorch {version('executorch')}: by scale, with is_causal and with the same mask: got {got}, expected [1, 2] for each")
+print(
+    f"executorch {version('executorch')}: by scale, with is_causal and with the same mask: got {got}, expected [1, 2] for each"
+)
 raise SystemExit(any(o != [1, 2] for pair in got.values() for o in pair))

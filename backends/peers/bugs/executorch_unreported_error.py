@@ -26,5 +26,7 @@ for name, arguments in calls.items():
         continue
     if (untouched == 7).all():
         unreported.append(name)
-print(f"executorch {version('executorch')}: got no error and no output for {unreported}, expected a RuntimeError for each")
+print(
+    f"executorch {version('executorch')}: got no error and no output for {unreported}, expected a RuntimeError for each"
+)
 raise SystemExit(bool(unreported))
