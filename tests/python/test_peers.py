@@ -303,6 +303,7 @@ def test_the_projection_of_onnxruntime_gives_back_what_was_asked(monkeypatch):
     projected = imported(monkeypatch, "onnxruntime_projected", onnxruntime=library)
     monkeypatch.setattr(projected.Attention, "run_node", lambda self, *node: of_operator(node))
     passes(projected.Attention(), [*PLAIN, *LONGER[:4], "heads=2 seq=2x5 dim=4 causal past=3 out=o,present"], 13)
+    passes(projected.Attention(), ["batch=2 seq=7 dim=2 causal align=bottom-right lengths=q:3,7/k:5,7"], 0)
     forms = {
         (2,): [[1, 1, 0], [1, 1, 1]], (4,): [[0, 1, 1], [1, 1, 0]], (2, 3): [[1, 0, 1], [1, 1, 1]],
     }  # fmt: skip
@@ -322,6 +323,15 @@ def test_codes_lie_in_a_cache_as_onnxruntime_has_them(monkeypatch):
     one = np.broadcast_to(np.float32(0.5), (2, 3, 4, 1))
     heads = np.broadcast_to(np.array([1, 2, 3], np.float32)[None, :, None, None], (2, 3, 4, 1))
     assert quantized.scale_of(one).tolist() == [0.5] and quantized.scale_of(heads).tolist() == [1, 2, 3]
+    adapter, models = quantized.QuantizedCache(), []
+    adapter._sessions = SimpleNamespace(session=lambda key, model, threads: models.append(model()))
+    adapter.threads = 1
+    q, k = np.ones((1, 1, 1, 8), np.float32), np.arange(24, dtype=np.int8).reshape(1, 1, 3, 8)
+    attributes, given, asked = adapter.node(q, k, k, Request(1, 1, 1, 3, k_scales=one[:1, :1], v_scales=one[:1, :1]))
+    assert np.array_equal(given["past_key"], k[:, :, :2]) and given["key"].tolist() == (k[:, 0, 2:] / 2).tolist()
+    adapter.session_of(attributes, given, asked)
+    types = [output.type.tensor_type.elem_type for output in models[0].graph.output]
+    assert types == [quantized.TYPES[name] for name in ("float32", "int8", "int8")]
 
 
 def test_executorch_has_a_place_of_the_first_query_or_a_mask(monkeypatch):

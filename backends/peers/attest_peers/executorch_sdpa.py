@@ -62,8 +62,11 @@ class Backend(Peer):
         if mask is None or mask.shape[0] == 1:
             o = self.attended(q, k, v, start, None if mask is None else mask[0], causal, request.scale)
         else:
-            alone = [[t[n : n + 1] for t in (q, k, v)] for n in range(request.batch)]
-            o = torch.cat([self.attended(*t, start, m, causal, request.scale) for t, m in zip(alone, mask)])
+            parts = (
+                self.attended(q[n : n + 1], k[n : n + 1], v[n : n + 1], start, mask[n], causal, request.scale)
+                for n in range(request.batch)
+            )
+            o = torch.cat(list(parts))
         return o[..., :wanted].contiguous()
 
     def attended(
