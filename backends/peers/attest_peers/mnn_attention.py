@@ -23,6 +23,7 @@ from attest_peers.peer import ADDING, HIDING, SHAPES, Peer
 from attest_peers.request import Request
 
 NAMES = ("q", "k", "v", "mask", "sinks")
+ATTENTION_OPTION = 7  #: HintMode of include/MNN/Interpreter.hpp
 
 
 class Backend(Peer):
@@ -42,6 +43,7 @@ class Backend(Peer):
         **{f"dtype={name}": "the kernel of x86 is of float" for name in ("f64", "f16", "bf16")},
     }
     conventions = {"hidden_nan": "leaks"}  # type: ignore[assignment]
+    option = 8  #: of ATTENTION_OPTION in include/MNN/Interpreter.hpp: with flash attention, the default
 
     def __init__(self) -> None:
         self._modules: dict[Any, Any] = {}
@@ -71,7 +73,7 @@ class Backend(Peer):
         if shapes not in self._modules:
             if len(self._modules) > 30:
                 self._modules.clear()
-            self._modules[shapes] = module_of(shapes, self.threads)
+            self._modules[shapes] = module_of(shapes, self.threads, self.option)
         held = [F.const(np.ascontiguousarray(array, np.float32), list(array.shape), F.NCHW) for array in given]
         return np.array(self._modules[shapes].forward(held)[0].read(), np.float32).reshape(-1)
 
@@ -82,7 +84,19 @@ class Backend(Peer):
         return None
 
     def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        # _AVX_MNNSoftmax(): exp() has no subnormal numbers; MNN_FLASH_ATTENTION_BLOCK_SIZE keys a step.
         return {"division": "reciprocal", "flush_to_zero": True, "key_block": 64}
+
+
+class Whole(Backend):
+    """With all scores of a head at once."""
+
+    name = "mnn_whole"
+    library = f"Attention, MNN {version('mnn')}, CPU, ATTENTION_OPTION 0"
+    option = 0
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        return {"division": "reciprocal", "flush_to_zero": True, "normalised_before_storage": True}
 
 
 def mask_of(request: Request) -> np.ndarray:
@@ -94,7 +108,7 @@ def mask_of(request: Request) -> np.ndarray:
     return np.broadcast_to(added[:, :1], (added.shape[0], 1, request.queries, request.keys))
 
 
-def module_of(shapes: tuple[tuple[int, ...], ...], threads: int) -> Any:
+def module_of(shapes: tuple[tuple[int, ...], ...], threads: int, option: int) -> Any:
     names = list(NAMES[: len(shapes)])
     inputs = [
         {
@@ -113,7 +127,9 @@ def module_of(shapes: tuple[tuple[int, ...], ...], threads: int) -> Any:
         source.write_text(json.dumps(net))
         with silent():
             _tools.mnnconvert(["mnnconvert", "-f", "JSON", "--modelFile", str(source), "--MNNModel", str(model)])
-        return MNN.nn.load_module_from_file(str(model), names, ["o"], thread_num=threads)
+        runtime = MNN.nn.create_runtime_manager(({"backend": "CPU", "numThread": threads},))
+        runtime.set_hint(ATTENTION_OPTION, option)
+        return MNN.nn.load_module_from_file(str(model), names, ["o"], runtime_manager=runtime)
 
 
 @contextlib.contextmanager
