@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times attest's backends and those of other libraries in one run: to results/peers/speeds/SUITE.THREADS.json.gz.
 
-    python3 backends/peers/speeds.py [--suites workloads,shapes] [--threads 2,1] [--repetitions N] [--min-time SECONDS]
+    python3 backends/peers/speeds.py [--suites workloads,shapes,models] [--threads 2,1] [--repetitions N] [--min-time SECONDS]
 
 All of them are in one process and take turns, on the same inputs; each sample's results are checked. It runs
 `attest bench` in the environment `speeds` (install.sh makes it). Then it writes results/speeds.md, unless the files go
@@ -121,7 +121,7 @@ def draw(interpreter: Path, suite: str, threads: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suites", default="workloads,shapes")
+    parser.add_argument("--suites", default="workloads,shapes,models")
     parser.add_argument(
         "--threads", default="2,1", help="numbers of threads, one run each; the first is for the tables"
     )

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent.parent / "results"
 DATA = RESULTS / "peers" / "speeds"
 PAGE = RESULTS / "speeds.md"
-SUITES = ("workloads", "shapes")
+SUITES = ("workloads", "shapes", "models")
 #: Operators of one library, of which the fastest counts in each case: what stands behind its time.
 OPERATORS = {"onnxruntime": "", "onnxruntime_mha": "mha", "onnxruntime_gqa": "gqa"}
 COVERED = 0.95
