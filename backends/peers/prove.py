@@ -53,6 +53,7 @@ LIBRARIES = {
     "keras_numpy": "keras", "keras_tensorflow": "keras tensorflow_cpu", "keras_torch": "keras torch",
     "mlx": "mlx mlx-cpu", "mnn": "mnn", "ncnn": "ncnn", "onednn": "onednn", "onnxruntime": "onnxruntime onnx",
     "onnx": "onnx", "openvino": "openvino", "paddle": "paddlepaddle", "tinygrad": "tinygrad", "torch": "torch",
+    "transformers": "transformers torch",
 }  # fmt: skip
 
 

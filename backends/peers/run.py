@@ -147,7 +147,7 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         golden = attest_data(interpreter) / "golden"
         if golden.exists():
             (Path(folder) / "golden").symlink_to(golden)
-        once = ["--once"] if suite in ONCE else []
+        once = ["--once"] if suite in ONCE or peer.get("once") else []
         ended = module(
             interpreter, "attest", "check", "--python", str(peer["object"]), "--suite-file", str(cases),
             "--json", str(verdicts), "--quiet", "--threads", "1", *once, variables=peer.get("variables"),

@@ -23,6 +23,7 @@ sys.path.insert(0, str(PEERS))
 from attest_peers.gradients import GRADIENTS, OfNumpy  # noqa: E402
 from attest_peers.peer import ADDING, CACHE, HIDING, SHAPES, Peer  # noqa: E402
 from attest_peers.request import Request, compact  # noqa: E402
+from attest_peers.transformers_masking import masking_of  # noqa: E402
 
 
 class Exact(Peer):
@@ -76,6 +77,47 @@ class Differences(OfNumpy, Exact):
         return found, [gradient.astype(array.dtype) for gradient, array in zip(gradients, inputs)]
 
 
+def seen_with(masking, request):
+    """What transformers/masking_utils.py makes visible of its arguments: B,1,L,S."""
+    keys = np.arange(request.keys)[None, :]
+    queries = np.arange(request.queries)[:, None] + masking.cached
+    places_of_queries, places_of_keys = queries, keys
+    documents = np.ones((request.queries, request.keys), bool)
+    if masking.positions is not None:
+        places_of_queries, places_of_keys = masking.positions[:, None], masking.positions[None, :]
+        document = (np.diff(masking.positions, prepend=masking.positions[:1] - 1) != 1).cumsum()
+        documents = document[:, None] == document[None, :]
+    difference = places_of_queries - places_of_keys
+    seen = difference >= 0 if masking.causal else np.ones_like(difference, bool)
+    if masking.window is not None:
+        seen &= difference < masking.window if masking.causal else np.abs(difference) <= masking.window
+    if masking.chunk is not None:
+        seen &= queries // masking.chunk == keys // masking.chunk
+    if request.prefix:
+        seen |= np.broadcast_to(places_of_keys < request.prefix, seen.shape)
+    seen = (seen & documents)[None, None]
+    return seen if masking.padding is None else seen & masking.padding[:, None, None, :]
+
+
+class Masked(Exact):
+    """Of Transformers' arguments, where these can say what hides."""
+
+    name = "masked_peer"
+    said = []
+
+    def compute(self, q, k, v, request):
+        masking = masking_of(request)
+        if masking is not None:
+            seen = seen_with(masking, request)
+            self.said.append(masking)
+            seen = np.broadcast_to(seen, (request.batch, *seen.shape[1:]))
+            request = Request(
+                request.batch, request.heads, request.queries, request.keys, request.scale, bias=request.bias, mask=seen,
+                alibi_slopes=request.alibi_slopes, past_k=request.past_k, past_v=request.past_v, align=request.align,
+            )  # fmt: skip
+        return super().compute(q, k, v, request)
+
+
 def words_in(text):
     """Features that an adapter names, in its source."""
     words = set(re.findall(r'"([^"]+)" in call\.features', text))
@@ -102,6 +144,22 @@ def test_one_mask_and_one_bias_say_all_that_hides_and_adds():
     results = attest.check(Exact(), lines, once=True, shrink=False)
     assert results.ok, results
     assert results.count("pass") > 150
+
+
+def test_arguments_of_transformers_hide_what_the_case_does():
+    lines = [
+        re.sub(r" (out=o,lse|lse\.\w+=\S+)(?= |$)", "", line)
+        for line in [*attest.cases("masks"), *attest.cases("matrix")[::20]]
+    ]
+    lines += ["seq=6 dim=1 causal segments=2,2,2", "seq=6 dim=1 causal segments=3,1,2", "seq=3x7 dim=1 past=4 window=2:0"]
+    lines += ["seq=2x9 dim=1 past=4 causal", "batch=2 seq=6 dim=1 causal segments=3,1,2 lengths=4,6"]
+    lines += ["batch=2 seq=5 dim=1 causal mask=bool:B11K:random(0.5)", "seq=4x6 dim=1 align=top-left window=2:2"]
+    Masked.said.clear()
+    results = attest.check(Masked(), lines, once=True, shrink=False, isolate=False)
+    assert results.ok, results
+    for name in ("padding", "window", "chunk", "positions"):
+        assert any(getattr(masking, name) is not None for masking in Masked.said), name
+    assert any(masking.cached for masking in Masked.said)
 
 
 def test_gradients_of_a_call_are_those_of_what_computes_it():

@@ -1,4 +1,8 @@
-"""torch.nn.attention.flex_attention run eagerly: torch/_higher_order_ops/flex_attention.py, math_attention()."""
+"""torch.nn.attention.flex_attention.
+
+Run eagerly: math_attention() in torch/_higher_order_ops/flex_attention.py. Compiled:
+torch/_inductor/codegen/cpp_flex_attention_template.py.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +35,17 @@ class Backend(Torch):
         k, v = self.with_cached(k, v, request)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it runs eagerly
-            made = flex_attention(
-                q, k, v, score_mod=_score_mod(request, q.dtype), block_mask=_block_mask(request), scale=request.scale,
+            made = self._flex(q, k, v)(
+                q, k, v, score_mod=_score_mod(request, q.dtype), block_mask=block_mask_of(request), scale=request.scale,
                 enable_gqa=q.shape[1] != k.shape[1], return_lse="lse" in request.outputs,
             )  # fmt: skip
         if "lse" not in request.outputs:
             return made
         wide = torch.float64 if q.dtype == torch.float64 else torch.float32
         return {"o": made[0], "lse": made[1].to(wide)[..., None]}
+
+    def _flex(self, q: Any, k: Any, v: Any) -> Any:
+        return flex_attention
 
     def cannot_do(self, call: Any) -> Optional[str]:
         if 0 in (call.batch, call.query_heads, call.query_length) and (HIDING | ADDING) & set(call.features):
@@ -52,7 +59,39 @@ class Backend(Torch):
         return {**stated, "flush_to_zero": True} if call.dtype == "bf16" else stated
 
 
-def _block_mask(request: Request) -> Any:
+#: cpp_flex_attention_template.py: 128 keys a step, exp_u20(), the reciprocal of the sum; weights in the type of q.
+COMPILED = {"division": "reciprocal", "key_block": 128, "exp_ulps": 20.0, "flush_to_zero": True}
+
+
+class Compiled(Backend):
+    """By torch.compile, for each shape anew: behind a limit of shapes it would run eagerly."""
+
+    name = "torch_flex_compiled"
+    library = f"flex_attention, PyTorch {torch.__version__}, CPU, torch.compile"
+    takes = Backend.takes - {"dtype=f64", "out=lse"}
+    cannot = {
+        **Backend.cannot,
+        "dtype=f64": "torch/_inductor/kernel/flex/flex_cpu.py takes float, float16 and bfloat16",
+        "out=lse": '"torch.compile on CPU only supports inference and `return_lse` is not supported yet"',
+    }
+
+    def _flex(self, q: Any, k: Any, v: Any) -> Any:
+        forget_others(q, k, v)
+        return torch.compile(flex_attention)
+
+    def arithmetic(self, call: Any) -> Mapping[str, Any]:
+        return {**COMPILED, "stored_weights": call.dtype}
+
+
+def forget_others(*tensors: Any, _last: list[Any] = []) -> None:  # noqa: B006
+    """Leaves nothing compiled for tensors of other shapes."""
+    shapes = [(tuple(tensor.shape), tensor.dtype) for tensor in tensors]
+    if _last != [shapes]:
+        torch._dynamo.reset()
+        _last[:] = [shapes]
+
+
+def block_mask_of(request: Request) -> Any:
     visible = request.visible()
     if visible is None:
         return None
