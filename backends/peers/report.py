@@ -258,7 +258,8 @@ def support(peers: list[str], findings: list[Finding]) -> list[str]:
         row = [option["name"] + (f" ({option['says']})" if "says" in option else "")]
         for peer in peers:
             kinds = collections.Counter(kind for case, kind in answered[peer] if re.search(option["line"], case))
-            row.append(", ".join(reports(peer, option["name"])) or support_cell(kinds))
+            unasked = not kinds and not cases_of(peer, "matrix")
+            row.append(", ".join(reports(peer, option["name"])) or ("-" if unasked else support_cell(kinds)))
         rows.append(row)
     said = {peer: answers(peer, findings) for peer in peers}
     for place, title in enumerate(("a query that sees nothing", "NaN in hidden keys and values")):

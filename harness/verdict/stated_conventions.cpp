@@ -127,7 +127,7 @@ class StatedJudge {
     const bool is_o = output == TensorId::out, is_lse = output == TensorId::lse,
                is_weight = output == TensorId::weights;
     if (empty_row && (is_o || is_weight)) {
-      const std::string statement = "empty_row=" + stated_.empty_row;
+      std::string statement = "empty_row=" + stated_.empty_row;
       const bool mean_stated = call_.has_scores() && says(stated_.empty_row, "mean of v");
       if (says(stated_.empty_row, "nan") && std::isnan(got)) return statement;
       if (mean_stated && is_o) {
