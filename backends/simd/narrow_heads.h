@@ -21,9 +21,7 @@ class NarrowHeads {
  public:
   /// Whether scores stay as the products leave them, and products are so short that this pays.
   static bool takes(const Call& call, const Kernels<Real>& kernels) {
-    return call.runs_forward() && !call.wants_gradients() && !call.wants_scores() && !call.softcap && !call.blocks &&
-           !call.select && !call.alibi && !call.sinks && call.dropout == 0 && !call.has_stored_scales() && !call.mask &&
-           call.key_length > 0 && call.key_dim > 0 && call.value_dim > 0 &&
+    return has_plain_scores(call) && !call.mask && call.key_dim > 0 &&
            std::max(call.key_dim, call.value_dim) <= kernels.narrow_dim;
   }
 
@@ -142,7 +140,8 @@ class NarrowHeads {
         out[c] = worker.out[place(r, c, call_.value_dim)] * factor;
         finite = finite && std::isfinite(out[c]);
       }
-      results.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : worker.maximum[at] + std::log(sum);
+      if (call_.wants(Output::lse))
+        results.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : worker.maximum[at] + std::log(sum);
       finite = finite && std::isfinite(sum);
     }
     return finite;

@@ -25,6 +25,13 @@ struct Task {
   std::int64_t partial = 0;          ///< number of its first row among all rows of parts
 };
 
+/// Whether a forward call has keys, and scores that stay as the products leave them but for a mask.
+inline bool has_plain_scores(const Call& call) {
+  return call.runs_forward() && !call.wants_gradients() && !call.wants_scores() && call.key_length > 0 &&
+         call.value_dim > 0 && !call.softcap && !call.blocks && !call.select && !call.alibi && !call.sinks &&
+         call.dropout == 0 && !call.has_stored_scales();
+}
+
 /// A row of a task.
 struct TaskRow {
   std::int64_t h, i;

@@ -21,9 +21,7 @@ class WholeHeads {
  public:
   /// Whether a call's scores stay as the products leave them, but for an additive mask and keys behind each row's last.
   static bool takes(const Call& call) {
-    return call.runs_forward() && !call.wants_gradients() && !call.wants_scores() && call.key_length <= kHeadKeys &&
-           call.key_length > 0 && call.value_dim > 0 && !call.softcap && !call.blocks && !call.select && !call.alibi &&
-           !call.sinks && call.dropout == 0 && !call.has_stored_scales() &&
+    return has_plain_scores(call) && call.key_length <= kHeadKeys &&
            (!call.mask || (call.mask->additive && call.mask->kept[3]));
   }
 

@@ -6,33 +6,14 @@
 #include <string>
 
 #include "backends/simd/narrow_heads.h"
-#include "backends/support/score_options.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/simd_targets.h"
 
 namespace attest::simd {
 namespace {
 
-/// A call's heads and what they need, as a plan holds them.
-struct Taken {
-  Problem problem;
-  CaseInputs data;
-  Inputs inputs;
-  const Kernels<float>& kernels;
-  support::HostResults<float> results;
-  support::ScoreOptions<float> options;
-  NarrowHeads<float> heads;
-  Worker<float> worker;
-
-  Taken(const std::string& line, const Target& target)
-      : problem(parse_case(line)),
-        data(make_inputs(problem)),
-        inputs(data.views()),
-        kernels(kernels_of<float>(target)),
-        results(problem.call),
-        options(problem.call, inputs),
-        heads(problem.call, kernels, options.visibility()),
-        worker(problem.call, kernels, kNarrowRows, 48, 128, false) {}
+struct Taken : HeldCall<NarrowHeads<float>> {
+  Taken(const std::string& line, const Target& target) : HeldCall(line, target) {}
   bool takes_all() {
     for (std::int64_t unit = 0; unit < heads.units(); ++unit) heads.attend(inputs, unit, results, worker);
     return !heads.failed(0, 0);

@@ -3,7 +3,13 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <string>
+
 #include "backends/simd/kernels.h"
+#include "backends/simd/worker.h"
+#include "backends/support/host_results.h"
+#include "backends/support/score_options.h"
 #include "tests/unit/helpers.h"
 
 namespace attest::simd {
@@ -18,5 +24,28 @@ void with_each_target(const Function& function) {
   }
   unsetenv("ATTEST_SIMD_TARGET");
 }
+
+/// A call's heads and what they need, as a plan holds them.
+template <class Heads>
+struct HeldCall {
+  Problem problem;
+  CaseInputs data;
+  Inputs inputs;
+  const Kernels<float>& kernels;
+  support::HostResults<float> results;
+  support::ScoreOptions<float> options;
+  Heads heads;
+  Worker<float> worker;
+
+  HeldCall(const std::string& line, const Target& target)
+      : problem(parse_case(line)),
+        data(make_inputs(problem)),
+        inputs(data.views()),
+        kernels(kernels_of<float>(target)),
+        results(problem.call),
+        options(problem.call, inputs),
+        heads(problem.call, kernels, options.visibility()),
+        worker(problem.call, kernels, std::max(problem.call.query_length, kNarrowRows), 48, 128, false) {}
+};
 
 }  // namespace attest::simd

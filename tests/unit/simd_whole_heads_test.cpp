@@ -9,33 +9,14 @@
 #include <vector>
 
 #include "backends/simd/whole_heads.h"
-#include "backends/support/score_options.h"
 #include "tests/unit/helpers.h"
 #include "tests/unit/simd_targets.h"
 
 namespace attest::simd {
 namespace {
 
-/// A call's heads and what they need, as a plan holds them.
-struct Taken {
-  Problem problem;
-  CaseInputs data;
-  Inputs inputs;
-  const Kernels<float>& kernels;
-  support::HostResults<float> results;
-  support::ScoreOptions<float> options;
-  WholeHeads<float> heads;
-  Worker<float> worker;
-
-  Taken(const std::string& line, const Target& target)
-      : problem(parse_case(line)),
-        data(make_inputs(problem)),
-        inputs(data.views()),
-        kernels(kernels_of<float>(target)),
-        results(problem.call),
-        options(problem.call, inputs),
-        heads(problem.call, kernels, options.visibility()),
-        worker(problem.call, kernels, problem.call.query_length, 48, 128, false) {}
+struct Taken : HeldCall<WholeHeads<float>> {
+  Taken(const std::string& line, const Target& target) : HeldCall(line, target) {}
   bool takes_first() {
     heads.attend(inputs, 0, 1, results, worker);
     return !heads.failed(0, 0);
