@@ -246,9 +246,11 @@ class ExamplePlan : public Plan {
     Real* weights = results_.stage_row(results_.weights, row);
     std::fill_n(out, p_.value_dim, Real{0});
     if (weights) std::fill_n(weights, p_.key_length, Real{0});
-    results_.lse[row] = sink;
-    results_.keep_maximum(row, sink, has_sink ? Real{1} : Real{0});
-    if (!any) return;  // an empty row: output 0, lse -inf
+    if (!any) {  // an empty row: output 0, lse -inf
+      results_.lse[row] = kHidden<Real>;
+      results_.keep_maximum(row, kHidden<Real>, Real{0});
+      return;
+    }
 
     Real sum = has_sink ? std::exp(sink - max) : Real{0};
     for (std::int64_t j = 0; j < p_.key_length; ++j) {
