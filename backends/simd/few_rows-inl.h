@@ -9,50 +9,10 @@
 #define ATTEST_BACKENDS_SIMD_FEW_ROWS_INL_H_
 #endif
 
-#include <type_traits>
-
 #include "backends/simd/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attest::simd::HWY_NAMESPACE {
-
-template <class Real>
-HWY_INLINE VectorOf<Real> LoadWide(const Real* from) {
-  return hn::LoadU(TagOf<Real>(), from);
-}
-template <class Real, class Half>
-HWY_INLINE VectorOf<float> LoadHalf(const Half* from) {
-  const hn::Rebind<Half, TagOf<float>> narrow;
-  const hn::Rebind<std::uint16_t, TagOf<float>> bits;
-  const auto* words = reinterpret_cast<const std::uint16_t*>(from);
-  return hn::PromoteTo(TagOf<float>(), hn::BitCast(narrow, hn::LoadU(bits, words)));
-}
-template <class Real>
-HWY_INLINE VectorOf<float> LoadWide(const hwy::bfloat16_t* from) {
-  return LoadHalf<Real>(from);
-}
-template <class Real>
-HWY_INLINE VectorOf<float> LoadWide(const hwy::float16_t* from) {
-  return LoadHalf<Real>(from);
-}
-template <class Real>
-HWY_INLINE VectorOf<float> LoadWide(const std::int8_t* from) {
-  const hn::Rebind<std::int8_t, TagOf<float>> codes;
-  const hn::RebindToSigned<TagOf<float>> wide;
-  return hn::ConvertTo(TagOf<float>(), hn::PromoteTo(wide, hn::LoadU(codes, from)));
-}
-
-/// The last `n` < lanes numbers of a row, as LoadFirst.
-template <class Real, class Stored>
-HWY_INLINE VectorOf<Real> LoadRest(const Stored* from, std::int64_t n) {
-  if constexpr (std::is_same_v<Stored, Real>) {
-    return LoadFirst(from, n);
-  } else {
-    Stored rest[kLanes<Real>] = {};
-    std::copy(from, from + n, rest);
-    return LoadWide<Real>(rest);
-  }
-}
 
 /// Sums over the lanes of R vectors, to `to` and on, kTileKeys apart.
 template <int R, class Real>

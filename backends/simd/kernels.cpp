@@ -19,6 +19,7 @@
 #include "backends/simd/gradients-inl.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear-inl.h"
+#include "backends/simd/mask-inl.h"
 #include "backends/simd/narrow_heads-inl.h"
 #include "backends/simd/tile-inl.h"
 #include "backends/simd/whole_heads-inl.h"
@@ -191,6 +192,8 @@ const Kernels<Real>& KernelsHere() {
                                             .takes_pairs = false,
                                             .pack_value_pairs = nullptr,
                                             .scores = Scores<Real>,
+                                            .reads_mask = ReadsMask<Real>,
+                                            .mask = Mask<Real>,
                                             .hide = HideOutside<Real>,
                                             .softmax = Softmax<Real>,
                                             .accumulate = Accumulate<Real>,

@@ -66,6 +66,10 @@ struct Tile {
   /// A row: keys [first, last) of the tile are seen, none as [0, 0). Unset where all are seen, or the plan hides.
   const std::int64_t* first = nullptr;
   const std::int64_t* last = nullptr;
+  /// A row, padding too: its mask, side by side by key, of which the tile's first key is number `mask_key`.
+  const void* const* mask_rows = nullptr;
+  std::int64_t mask_key = 0;
+  DType mask_type = DType::f32;
   const PairTile* pairs = nullptr;  ///< instead of queries, keys_packed and values, for kernels that take them
 };
 
@@ -170,6 +174,9 @@ struct Kernels {
   /// The steps: S = Q * K^T; -inf outside of [first[r], last[r]), which are set; weights, whose maximum follows the
   /// scores; O += P * V. Columns beyond `keys`, up to a whole vector, must be -inf before the softmax.
   void (*scores)(const Tile<Real>&);
+  /// Where there is one, after the scores: a mask of a type that `reads_mask` takes, added, or -inf where a byte is 0.
+  bool (*reads_mask)(DType stored);
+  void (*mask)(const Tile<Real>&);
   void (*hide)(const Tile<Real>&);
   void (*softmax)(const Tile<Real>&);
   void (*accumulate)(const Tile<Real>&);

@@ -18,6 +18,7 @@
 #include "backends/simd/gradients.h"
 #include "backends/simd/narrow_heads.h"
 #include "backends/simd/packed_keys.h"
+#include "backends/simd/partial_rows.h"
 #include "backends/simd/tasks.h"
 #include "backends/simd/whole_heads.h"
 #include "backends/simd/worker.h"
@@ -41,10 +42,10 @@ class SimdPlan : public Plan {
         options_(call_, inputs_),
         tasks_(call.runs_forward() ? make_tasks(call_, options_.visibility(), block_, threads) : std::vector<Task>()),
         threads_(threads, static_cast<std::int64_t>(tasks_.size()), dense_multiply_adds(call)) {
-    std::int64_t rows = 0;
+    std::int64_t rows = 0, partial_rows = 0;
     for (const Task& task : tasks_) {
       rows = std::max(rows, task.rows);
-      if (task.parts > 1) partial_rows_ = std::max(partial_rows_, task.partial + task.rows);
+      if (task.parts > 1) partial_rows = std::max(partial_rows, task.partial + task.rows);
       if (task.part == 0 && task.parts > 1) split_.push_back(task);
     }
     if (!pairs_ && WholeHeads<Real>::takes(call)) heads_.emplace(call_, kernels_, options_.visibility());
@@ -56,13 +57,17 @@ class SimdPlan : public Plan {
     if (narrow_) rows = std::max(rows, kNarrowRows);
     chunk_ = kCacheBytes / (pairs_ ? 2 : static_cast<std::int64_t>(sizeof(Real))) / (call.key_dim + call.value_dim);
     chunk_ = std::clamp(chunk_ / kTileKeys * kTileKeys, kTileKeys, std::int64_t{512});
-    partials_.resize(static_cast<std::size_t>(partial_rows_ * (call.value_dim + 2)));
+    partials_.emplace(partial_rows, call.value_dim);
     for (std::int64_t n = 0; n < threads_.workers(); ++n)
       workers_.push_back(std::make_unique<Worker>(call_, kernels_, rows, block_, chunk_, pairs_));
     if (call.wants_gradients()) gradients_.emplace(call_, inputs_, results_, threads, SimdGradients<Real>(kernels));
   }
 
-  void upload(const Inputs& inputs) override { uploaded_ = inputs_ = inputs; }
+  void upload(const Inputs& inputs) override {
+    uploaded_ = inputs_ = inputs;
+    const ConstTensor* mask = inputs_.mask();
+    masks_in_kernel_ = mask && options_.none_but_mask() && mask->strides[3] == 1 && kernels_.reads_mask(mask->dtype);
+  }
 
   void run() override {
     // Gradients read their operands in their own way.
@@ -90,8 +95,7 @@ class SimdPlan : public Plan {
   void download(const Outputs& outputs) override { results_.download(inputs_, outputs); }
 
   std::size_t workspace_bytes() const override {
-    std::size_t bytes =
-        partials_.size() * sizeof(Real) + prepared_.bytes() + (gradients_ ? gradients_->workspace_bytes() : 0);
+    std::size_t bytes = partials_->bytes() + prepared_.bytes() + (gradients_ ? gradients_->workspace_bytes() : 0);
     for (const auto& worker : workers_) bytes += worker->bytes();
     return bytes;
   }
@@ -204,6 +208,7 @@ class SimdPlan : public Plan {
     const std::int64_t dim = call_.key_dim, padded = padded_rows(task, task.rows);
     worker.places.clear();
     worker.seen.clear();
+    worker.mask_rows.clear();
     worker.blocks.clear();
     std::fill_n(worker.out.begin(), padded * worker.packed.columns(), Real{0});
     std::fill_n(worker.sum.begin(), padded * kernels_.lanes, Real{0});
@@ -230,6 +235,7 @@ class SimdPlan : public Plan {
       const support::RowKeys seen = options_.visibility().row(task.b, at.i);
       worker.places.push_back(at);
       worker.seen.push_back(seen);
+      if (masks_in_kernel_) worker.mask_rows.push_back(mask_row(task.b, at));
       if (r % block_ == 0) worker.blocks.push_back({{}, seen.band, true});
       BlockKeys& block = worker.blocks.back();
       block.some.widen(seen.prefix);
@@ -237,6 +243,14 @@ class SimdPlan : public Plan {
       block.all = block.all.within(seen.band.first, seen.band.last);
       block.intervals = block.intervals && seen.prefix.empty();
     }
+    // Rows that fill up a tile read the first one's.
+    if (masks_in_kernel_) worker.mask_rows.resize(static_cast<std::size_t>(padded), worker.mask_rows.front());
+  }
+
+  const void* mask_row(std::int64_t b, const TaskRow& at) const {
+    const ConstTensor& mask = *inputs_.mask();
+    return static_cast<const char*>(mask.data) +
+           mask.offset(b, at.h, at.i, 0) * static_cast<std::int64_t>(size_of(mask.dtype));
   }
 
   void load_query(std::int64_t b, const TaskRow& at, Real scale, Real* to) const {
@@ -288,14 +302,16 @@ class SimdPlan : public Plan {
     Tile<Real> tile = tile_of(task, row, keys, worker);
     aim(task, row, key, tile, worker);
     const std::int64_t first = chunk.first + key, rows = std::min(block_, task.rows - row);
-    const bool plain = options_.none() && seen.intervals;
+    const bool plain = (options_.none() || masks_in_kernel_) && seen.intervals;
     const bool whole = seen.all.first <= first && seen.all.last >= first + keys && keys % kernels_.lanes == 0;
     if (plain && !whole) set_intervals(row, rows, first, tile, worker);
     scores(task, tile, worker);
-    if (!plain)
+    if (!plain) {
       change_scores(task, row, first, tile, worker);
-    else if (!whole)
-      kernels_.hide(tile);
+    } else {
+      if (masks_in_kernel_) mask_scores(row, first, tile, worker);
+      if (!whole) kernels_.hide(tile);
+    }
     kernels_.softmax(tile);
     for (std::int64_t r = 0; options_.drops() && r < rows; ++r)
       options_.drop(score_row(task, row + r, first, keys, worker), tile.weights + r * kTileKeys);
@@ -332,6 +348,13 @@ class SimdPlan : public Plan {
     }
     tile.first = worker.first.data();
     tile.last = worker.last.data();
+  }
+
+  void mask_scores(std::int64_t row, std::int64_t first, Tile<Real>& tile, const Worker& worker) const {
+    tile.mask_rows = worker.mask_rows.data() + row;
+    tile.mask_key = first;
+    tile.mask_type = inputs_.mask()->dtype;
+    kernels_.mask(tile);
   }
 
   /// Masks, biases and caps.
@@ -396,39 +419,22 @@ class SimdPlan : public Plan {
     results_.lse[row] = sum == 0 ? -std::numeric_limits<Real>::infinity() : maximum + std::log(sum);
   }
 
-  /// Where a row of a part lies: O, maximum, sum.
-  Real* partial(const Task& task, std::int64_t r) {
-    return partials_.data() + (task.partial + r) * (call_.value_dim + 2);
-  }
-
-  void keep_partial(const Task& task, const Worker& worker) {
+  void keep_partial(const Task& task, Worker& worker) {
     for (std::int64_t r = 0; r < task.rows; ++r) {
-      Real* to = partial(task, r);
-      std::copy_n(worker.out.data() + r * worker.packed.columns(), call_.value_dim, to);
-      to[call_.value_dim] = worker.maximum[static_cast<std::size_t>(r)];
-      to[call_.value_dim + 1] = sum_of(r, worker);
+      Real* out = worker.out.data() + r * worker.packed.columns();
+      partials_->keep(task, r, {out, worker.maximum[static_cast<std::size_t>(r)], sum_of(r, worker)});
     }
   }
 
-  /// The rows of all parts of a task, of which this is the first, relative to one maximum.
   void put_together(const Task& task) {
-    const std::int64_t dim = call_.value_dim;
     for (std::int64_t r = 0; r < task.rows; ++r) {
-      Real* whole = partial(task, r);
-      for (std::int64_t part = 1; part < task.parts; ++part) {
-        const Real* next = whole + part * task.rows * (dim + 2);
-        const Real most = std::max(whole[dim], next[dim]);
-        const Real keep = std::exp(whole[dim] - most), add = std::exp(next[dim] - most);
-        for (std::int64_t c = 0; c < dim; ++c) whole[c] = whole[c] * keep + next[c] * add;
-        whole[dim + 1] = whole[dim + 1] * keep + next[dim + 1] * add;
-        whole[dim] = most;
-      }
+      const auto whole = partials_->put_together(task, r);
       const TaskRow at = row_of(call_, task, r);
       const std::size_t row = results_.row(task.b, at.h, at.i);
-      const Real sum = whole[dim + 1], factor = sum == 0 ? Real{0} : Real{1} / sum;
+      const Real factor = whole.sum == 0 ? Real{0} : Real{1} / whole.sum;
       Real* to = results_.out_row(row);
-      for (std::int64_t c = 0; c < dim; ++c) to[c] = sum == 0 ? Real{0} : whole[c] * factor;
-      set_logsumexp(row, whole[dim], sum);
+      for (std::int64_t c = 0; c < call_.value_dim; ++c) to[c] = whole.sum == 0 ? Real{0} : whole.out[c] * factor;
+      set_logsumexp(row, whole.maximum, whole.sum);
     }
   }
 
@@ -464,16 +470,17 @@ class SimdPlan : public Plan {
   const Kernels<Real>& kernels_;
   const bool pairs_;  ///< operands are pairs of bf16
   const bool keeps_lse_ = call_.wants(Output::lse) || call_.wants_gradients();
-  std::int64_t block_, chunk_ = 0, partial_rows_ = 0;
+  std::int64_t block_, chunk_ = 0;
   const bool from_memory_ = bytes_of_keys(call_) >= kMemoryBytes;
   Inputs inputs_{}, uploaded_{};
+  bool masks_in_kernel_ = false;  ///< the mask is all that changes scores, and kernels read it as it lies
   support::PreparedRows<Real> prepared_;
   support::HostResults<Real> results_;
   const support::ScoreOptions<Real> options_;
   const std::vector<Task> tasks_;
   const support::HostThreads threads_;
   std::vector<Task> split_;  ///< first parts of tasks that were cut by keys
-  std::vector<Real> partials_;
+  std::optional<PartialRows<Real>> partials_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<WholeHeads<Real>> heads_;
   std::optional<NarrowHeads<Real>> narrow_;  ///< where those aren't

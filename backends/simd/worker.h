@@ -59,6 +59,7 @@ struct Worker {
     intervals.resize(static_cast<std::size_t>(2 * kNarrowRows));
     places.reserve(padded);
     seen.reserve(padded);
+    if (call.mask) mask_rows.reserve(padded);
     blocks.reserve(padded);
   }
 
@@ -80,6 +81,7 @@ struct Worker {
   std::vector<std::int64_t> first, last;
   std::vector<TaskRow> places;  ///< of the task's rows, and what each of them sees
   std::vector<support::RowKeys> seen;
+  std::vector<const void*> mask_rows;  ///< of the task's rows, where kernels read the mask
   std::vector<BlockKeys> blocks;
 };
 

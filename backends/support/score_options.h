@@ -23,9 +23,10 @@ class ScoreOptions {
       : call_(call), inputs_(inputs), held_(held), visibility_(call, inputs, held) {}
 
   /// Whether scores and weights stay as the products leave them, but for keys beyond an interval.
-  bool none() const {
-    return !call_.softcap && !inputs_.mask() && !inputs_.blocks() && !inputs_.indices() && !inputs_.slopes() &&
-           !drops();
+  bool none() const { return none_but_mask() && !inputs_.mask(); }
+  /// The same, but for a mask, which there may be.
+  bool none_but_mask() const {
+    return !call_.softcap && !inputs_.blocks() && !inputs_.indices() && !inputs_.slopes() && !drops();
   }
   bool drops() const { return call_.dropout > 0 || inputs_.keep(); }
   const Visibility& visibility() const { return visibility_; }

@@ -25,9 +25,9 @@ namespace {
 using simd::Kernels;
 using simd::Tile;
 
-enum Step { kScores, kHide, kSoftmax, kAccumulate, kPackValues, kHeads, kNarrow, kSteps };
-constexpr const char* kStepNames[] = {"scores",      "hide",        "softmax",     "accumulate",
-                                      "pack values", "whole heads", "narrow heads"};
+enum Step { kScores, kMask, kHide, kSoftmax, kAccumulate, kPackValues, kHeads, kNarrow, kSteps };
+constexpr const char* kStepNames[] = {"scores",     "mask",        "hide",        "softmax",
+                                      "accumulate", "pack values", "whole heads", "narrow heads"};
 
 const Kernels<float>* kernels = nullptr;  ///< the ones that are measured
 std::uint64_t spent[kSteps];
@@ -54,6 +54,7 @@ Kernels<float> counting_kernels() {
   counting.scores_of_few = few;
   counting.accumulate = add;
   counting.accumulate_few = add_few;
+  counting.mask = [](const Tile<float>& tile) { measured(kMask, [&] { kernels->mask(tile); }); };
   counting.hide = [](const Tile<float>& tile) { measured(kHide, [&] { kernels->hide(tile); }); };
   counting.softmax = [](const Tile<float>& tile) { measured(kSoftmax, [&] { kernels->softmax(tile); }); };
   counting.attend_head = [](const simd::WholeHead<float>& head) {

@@ -1,0 +1,67 @@
+// A mask on the scores of a tile, for one instruction set: included once for each by kernels.cpp.
+#if defined(ATTEST_BACKENDS_SIMD_MASK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEST_BACKENDS_SIMD_MASK_INL_H_
+#undef ATTEST_BACKENDS_SIMD_MASK_INL_H_
+#else
+#define ATTEST_BACKENDS_SIMD_MASK_INL_H_
+#endif
+
+#include <limits>
+
+#include "backends/simd/operands-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attest::simd::HWY_NAMESPACE {
+
+/// Hidden keys are chosen before the sum: their scores may be NaN, which must not survive it.
+template <bool kAdditive, class Real>
+HWY_INLINE VectorOf<Real> Masked(VectorOf<Real> score, VectorOf<Real> mask) {
+  const TagOf<Real> tag;
+  const auto hidden = hn::Set(tag, -std::numeric_limits<Real>::infinity());
+  if constexpr (kAdditive) return hn::Add(hn::IfThenZeroElse(hn::Eq(mask, hidden), score), mask);
+  return hn::IfThenElse(hn::Eq(mask, hn::Zero(tag)), hidden, score);
+}
+
+template <bool kAdditive, class Stored, class Real>
+HWY_INLINE void MaskRows(const Tile<Real>& tile) {
+  const TagOf<Real> tag;
+  constexpr std::int64_t kStep = kLanes<Real>, kLine = 64 / static_cast<std::int64_t>(sizeof(Stored));
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const Stored* mask = static_cast<const Stored*>(tile.mask_rows[row]) + tile.mask_key;
+    // Rows lie far apart, so that nothing but this fetches the next tile's part.
+    for (std::int64_t j = 0; j < tile.keys; j += kLine) hwy::Prefetch(mask + kTileKeys + j);
+    Real* scores = tile.weights + row * kTileKeys;
+    std::int64_t j = 0;
+    for (; j + kStep <= tile.keys; j += kStep) {
+      const auto score = Masked<kAdditive, Real>(hn::LoadU(tag, scores + j), LoadWide<Real>(mask + j));
+      hn::StoreU(score, tag, scores + j);
+    }
+    if (j == tile.keys) continue;
+    const auto rest = LoadRest<Real>(mask + j, tile.keys - j);
+    hn::StoreU(Masked<kAdditive, Real>(hn::LoadU(tag, scores + j), rest), tag, scores + j);
+  }
+}
+
+template <class Real>
+bool ReadsMask(DType stored) {
+  if (sizeof(Real) == 8) return stored == DType::f64;
+  return stored == DType::f32 || stored == DType::bf16 || stored == DType::boolean ||
+         (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+}
+
+template <class Real>
+void Mask(const Tile<Real>& tile) {
+  if constexpr (sizeof(Real) == 4) {
+    if (tile.mask_type == DType::boolean) return MaskRows<false, std::int8_t>(tile);
+    if (tile.mask_type == DType::bf16) return MaskRows<true, hwy::bfloat16_t>(tile);
+#if ATTEST_SIMD_WIDENS_F16
+    if (tile.mask_type == DType::f16) return MaskRows<true, hwy::float16_t>(tile);
+#endif
+  }
+  MaskRows<true, Real>(tile);
+}
+
+}  // namespace attest::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
