@@ -17,8 +17,9 @@ struct Roof {
 /// early when `interrupted`.
 Roof measure_roof(int threads);
 
-/// Measures briefly again: GFLOP/s of fused multiply-adds, in f64 or f32.
-double measure_fma_again(int threads, bool doubles);
+/// Measures briefly again: GFLOP/s of fused multiply-adds, in f64 or f32. Ends as soon as it comes within 1% of `known`
+/// (0: nothing is known), so that a case costs no more than it must where nothing has slowed the machine down.
+double measure_fma_again(int threads, bool doubles, double known);
 
 /// Whether the measured roof is that of this device and storage type: of the processor that this program runs on, and
 /// not of one that multiplies numbers of this type faster than floats.

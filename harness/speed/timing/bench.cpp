@@ -190,8 +190,9 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
 
   // A neighbour may have been there when the roof was measured: the higher of before and after counts.
   const bool doubles = source.problem.call.dtype == DType::f64;
-  result.roof_after = measure_fma_again(settings.threads, doubles);
-  const double peak = 1e9 * std::max(result.roof_after, doubles ? roof.fma_gflops_f64 : roof.fma_gflops_f32);
+  const double roof_before = doubles ? roof.fma_gflops_f64 : roof.fma_gflops_f32;
+  result.roof_after = measure_fma_again(settings.threads, doubles, roof_before);
+  const double peak = 1e9 * std::max(result.roof_after, roof_before);
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     Candidate& c = candidates[n];
     BenchLine line;
