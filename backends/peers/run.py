@@ -155,7 +155,9 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         if not verdicts.exists():
             sys.exit(f"{name}, {suite}: {(ended.stderr or ended.stdout).strip()}")
         results.mkdir(parents=True, exist_ok=True)
-        told = [json.loads(line) for line in verdicts.read_text().replace(folder, "").splitlines()]
+        # Not where cases and libraries lie: messages of exceptions name their files.
+        text = verdicts.read_text().replace(folder, "").replace(str(interpreter.parent.parent), "")
+        told = [json.loads(line) for line in text.splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
             for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
                 text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
