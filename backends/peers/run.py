@@ -147,10 +147,11 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         golden = attest_data(interpreter) / "golden"
         if golden.exists():
             (Path(folder) / "golden").symlink_to(golden)
-        once = ["--once"] if suite in ONCE or peer.get("once") else []
+        options = ["--once"] if suite in ONCE or peer.get("once") else []
+        options += ["--timeout", "600"] if peer.get("once") else []  # compilers take minutes on a busy machine
         ended = module(
             interpreter, "attest", "check", "--python", str(peer["object"]), "--suite-file", str(cases),
-            "--json", str(verdicts), "--quiet", "--threads", "1", *once, variables=peer.get("variables"),
+            "--json", str(verdicts), "--quiet", "--threads", "1", *options, variables=peer.get("variables"),
         )  # fmt: skip
         if not verdicts.exists():
             sys.exit(f"{name}, {suite}: {(ended.stderr or ended.stdout).strip()}")
