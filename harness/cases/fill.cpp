@@ -17,17 +17,6 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Irwin-Hall: the sum of twelve 16-bit uniforms less six has mean 0 and variance 1, and is exact.
-double normal_from(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  const std::uint64_t mixed = mix(seed);
-  std::int64_t sum = 0;
-  for (std::uint64_t word = 0; word < 3; ++word) {
-    const std::uint64_t bits = mix(mix(mixed ^ (stream * 4 + word)) ^ index);  // hash_words(), its first step once
-    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<std::int64_t>((bits >> shift) & 0xffff);
-  }
-  return (static_cast<double>(sum) + 6.0 - 6.0 * 65536.0) / 65536.0;
-}
-
 /// Of any magnitude from 2^-10 up to 2^`exponent`, all equally often, and of either sign.
 double wide_from(std::uint64_t bits, int exponent) {
   const std::uint64_t steps = static_cast<std::uint64_t>(exponent) + 10;
@@ -100,6 +89,19 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
   return mix(mix(mix(seed) ^ stream) ^ index);
 }
 
+NormalDraws::NormalDraws(std::uint64_t seed, std::uint64_t stream) {
+  for (std::uint64_t word = 0; word < words_.size(); ++word) words_[word] = mix(mix(seed) ^ (stream * 4 + word));
+}
+
+double NormalDraws::at(std::uint64_t index) const {
+  std::int64_t sum = 0;
+  for (const std::uint64_t word : words_) {
+    const std::uint64_t bits = mix(word ^ index);  // hash_words(), whose first steps were done
+    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<std::int64_t>((bits >> shift) & 0xffff);
+  }
+  return (static_cast<double>(sum) + 6.0 - 6.0 * 65536.0) / 65536.0;
+}
+
 double hash_uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 TensorFill::TensorFill(const Problem& problem, TensorId id)
@@ -108,7 +110,9 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
       is_value_(id == TensorId::v || id == TensorId::dout || id == TensorId::part_o),
       shape_(logical_shape(problem, id)),
       batch_(problem.call.batch),
-      seed_(problem.data.seed) {
+      seed_(problem.data.seed),
+      normals_{NormalDraws(seed_, stream_ * 8), NormalDraws(seed_, stream_ * 8 + 1),
+               NormalDraws(seed_, stream_ * 8 + 2), NormalDraws(seed_, stream_ * 8 + 3)} {
   const Fill& fill = problem.data.fill_of(id);
   const auto& known = tensor_fills();
   const auto found = std::find_if(known.begin(), known.end(), [&](const FillName& f) { return f.name == fill.name; });
@@ -138,9 +142,7 @@ TensorFill::TensorFill(const Problem& problem, TensorId id)
   }
 }
 
-double TensorFill::normal(std::uint64_t index, std::uint64_t stream) const {
-  return normal_from(seed_, stream_ * 8 + stream, index);
-}
+double TensorFill::normal(std::uint64_t index, std::uint64_t stream) const { return normals_[stream].at(index); }
 
 double TensorFill::uniform(std::uint64_t index, std::uint64_t stream) const {
   return hash_uniform(hash_words(seed_, 1000 + stream_ * 8 + stream, index));
@@ -226,6 +228,7 @@ MaskFill::MaskFill(const Fill& fill, bool additive, const Index4& shape, const P
       additive_(additive),
       shape_(shape),
       seed_(problem.data.seed),
+      normals_(seed_, kMaskStream + 1),
       smallest_finite_(-largest_of(type_of(problem, TensorId::mask))),
       large_(type_of(problem, TensorId::mask) == DType::f16 ? -30000 : -1e9) {}
 
@@ -258,13 +261,12 @@ double MaskFill::at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t
 
 double MaskFill::additive_at(double probability, std::uint64_t index) const {
   const std::string& name = fill_.name;
-  const double value = normal_from(seed_, kMaskStream + 1, index);
-  if (name == "normal") return value;
+  if (name == "normal") return normals_.at(index);
   if (name == "wide") return wide_from(hash_words(seed_, kMaskStream + 4, index), kLargestExponent);
   const double draw = uniform(3, index);
   if (name == "padding") return draw < probability ? kPadding : 0;
-  if (name == "large") return draw < 0.5 ? large_ : value;
-  if (!(draw < probability)) return value;
+  if (name == "large") return draw < 0.5 ? large_ : normals_.at(index);
+  if (!(draw < probability)) return normals_.at(index);
   if (name == "nan") return kNaN;
   if (name == "nonfinite") return draw < probability / 2 ? kNaN : -kInfinity;
   return name == "neginf" ? -kInfinity : smallest_finite_;
@@ -293,7 +295,7 @@ double part_lse_value(const Problem& p, std::int64_t part, std::uint64_t row, st
   if (hash_uniform(hash_words(p.data.seed, kStream + 1, index)) < p.data.empty_parts) return -kInfinity;
   const std::uint64_t bits = hash_words(p.data.seed, kStream, index);
   const Fill& fill = p.data.fill;
-  if (fill.name == "spread") return normal_from(p.data.seed, kStream + 2, index) * std::fabs(fill.args[0]) / 2;
+  if (fill.name == "spread") return NormalDraws(p.data.seed, kStream + 2).at(index) * std::fabs(fill.args[0]) / 2;
   if (fill.name == "ties") return static_cast<double>(bits % 3) - 1;
   if (fill.name == "cancel") return 0;
   if (fill.name == "onehot") {
@@ -317,8 +319,9 @@ std::vector<double> make_slopes(const Problem& problem) {
 std::vector<double> make_sinks(const Problem& p) {
   if (!p.call.sinks) return {};
   std::vector<double> sinks = p.call.sink_values;
+  const NormalDraws normals(p.data.seed, kSinkStream);
   for (std::int64_t h = 0; sinks.size() < static_cast<std::size_t>(p.call.query_heads); ++h) {
-    sinks.push_back(normal_from(p.data.seed, kSinkStream, static_cast<std::uint64_t>(h)) * 2);
+    sinks.push_back(normals.at(static_cast<std::uint64_t>(h)) * 2);
   }
   if (accumulator_of(p.call.dtype) == DType::f32) {
     for (double& sink : sinks) sink = static_cast<double>(static_cast<float>(sink));

@@ -4,6 +4,7 @@
 // + - * / sqrt in float64, so that the bits are the same on every machine, compiler, layout and thread count.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,6 +19,17 @@ std::uint64_t hash_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t
 
 /// Uniform in [0, 1), 53 bits.
 double hash_uniform(std::uint64_t bits);
+
+/// Draws of one stream with mean 0 and variance 1. Irwin-Hall: the sum of twelve 16-bit uniforms less six, which is
+/// exact.
+class NormalDraws {
+ public:
+  NormalDraws(std::uint64_t seed, std::uint64_t stream);
+  double at(std::uint64_t index) const;
+
+ private:
+  std::array<std::uint64_t, 3> words_;  ///< of each hash, what doesn't depend on the index
+};
 
 /// Values of q, k, v, do or parts of a merge. Rounded to the storage type by the caller.
 class TensorFill {
@@ -57,6 +69,7 @@ class TensorFill {
   Index4 shape_;
   std::int64_t batch_;
   std::uint64_t seed_;
+  std::array<NormalDraws, 4> normals_;
   double amplitude_ = 1;  ///< of spread, constant, denormal and huge; of infinite and largest the probability
   double tiny_ = 1;
   double largest_ = kInfinity;  ///< what infinite and largest put in
@@ -79,6 +92,7 @@ class MaskFill {
   bool additive_;
   Index4 shape_;
   std::uint64_t seed_;
+  NormalDraws normals_;
   double smallest_finite_, large_;
   std::optional<SequenceMask> sequence_;  ///< where it is the fill
 };

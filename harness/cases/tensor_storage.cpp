@@ -20,6 +20,13 @@ TensorBytes bytes_for(const TensorPlace& place, DType type) {
 
 TensorStorage::TensorStorage(TensorPlace place, DType dtype)
     : place_(std::move(place)), bytes_(bytes_for(place_, dtype)), dtype_(dtype) {
+  // Storage in 8 bits and less saturates, as those who write caches do.
+  saturates_ = is_number(dtype) && !is_wide(dtype);
+  if (saturates_) {
+    lowest_ = lowest_of(dtype);
+    largest_ = largest_of(dtype);
+  }
+  if (is_floating(dtype)) first_overflow_ = largest_of(dtype) * (1 + unit_roundoff(dtype) / 2);
   for (const ByteRange& range : bytes_.used()) fill_padding(bytes_.part(range), dtype);
 }
 
@@ -35,12 +42,8 @@ std::size_t TensorStorage::bytes() const {
 }
 
 void TensorStorage::set(std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d, double value) {
-  // Storage in 8 bits and less saturates, as those who write caches do.
-  if (is_number(dtype_) && !is_wide(dtype_) && std::isfinite(value))
-    value = std::clamp(value, lowest_of(dtype_), largest_of(dtype_));
-  if (is_floating(dtype_) && std::isfinite(value) &&
-      std::fabs(value) > largest_of(dtype_) * (1 + unit_roundoff(dtype_) / 2))
-    overflowed_ = value;
+  if (saturates_ && std::isfinite(value)) value = std::clamp(value, lowest_, largest_);
+  if (std::fabs(value) > first_overflow_ && std::isfinite(value)) overflowed_ = value;
   store(bytes_.data(), dtype_, place_.element(b, h, l, d), value);
 }
 

@@ -35,6 +35,9 @@ class TensorStorage {
   TensorPlace place_;
   TensorBytes bytes_;
   DType dtype_ = DType::f32;
+  bool saturates_ = false;  ///< at the type's lowest and largest number
+  double lowest_ = -kInfinity, largest_ = kInfinity;
+  double first_overflow_ = kInfinity;  ///< magnitudes beyond it become infinite
   double overflowed_ = 0;
 };
 
