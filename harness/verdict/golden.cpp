@@ -294,7 +294,7 @@ class ReferenceStages {
   /// A mask is a copy; a slope times a distance rounds twice, and adding both once.
   double added_bound(const Head& head, std::int64_t i, std::size_t j, const Row& row) const {
     if (!row.seen[j]) return 0;
-    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
     if (bias.alibi == 0 || !std::isfinite(bias.additive)) return 0;
     const std::vector<double> parts = {bias.additive, bias.alibi}, errors = {0, bounds_.of_sum({{bias.alibi, 0}})};
     return bounds_.of_sum(parts, errors);

@@ -125,7 +125,7 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
             c.mask[at] = -kInfinity;
             continue;
           }
-          const Head::Bias bias = head.bias(i, j);
+          const ScoreBias bias = head.bias(i, j);
           const double raw = row.raw[static_cast<std::size_t>(j)];
           c.mask[at] = score(raw, bias.additive, bias.alibi) - raw;
         }

@@ -9,7 +9,7 @@ std::vector<double> added_scores(const Head& head, std::int64_t i, const Row& ro
   std::vector<double> added(row.seen.size(), -kInfinity);
   for (std::size_t j = 0; j < added.size(); ++j) {
     if (!row.seen[j]) continue;
-    const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+    const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
     added[j] = bias.additive + bias.alibi;
   }
   return added;

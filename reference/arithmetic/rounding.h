@@ -8,6 +8,9 @@
 
 namespace attest {
 
+/// exp(x) - 1 for an x that isn't negative, or up to 4e-7 of it more: many errors are this function of a small one.
+inline double most_exp_minus_1(double x) { return x < 0x1p-10 ? x * (1 + x / 2 * (1 + x)) : std::expm1(x); }
+
 constexpr bool narrower(DType a, DType b) { return unit_roundoff(a) > unit_roundoff(b); }
 
 /// What a number too small to be held may lose: the smallest subnormal (half of it where a 16-bit type rounds), or the

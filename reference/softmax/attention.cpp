@@ -94,8 +94,8 @@ Head::Head(const Call& call, const Inputs& inputs, std::int64_t b, std::int64_t 
   }
 }
 
-Head::Bias Head::bias(std::int64_t i, std::int64_t j) const {
-  Bias bias{additive_at(inputs_, b_, h_, i, j), 0};
+ScoreBias Head::bias(std::int64_t i, std::int64_t j) const {
+  ScoreBias bias{additive_at(inputs_, b_, h_, i, j), 0};
   if (inputs_.slopes()) {
     const Placement at = locate(call_, b_, i, j);
     const auto distance = static_cast<double>(std::abs(at.diagonal - at.key));
@@ -159,6 +159,8 @@ void Head::attend(std::int64_t i, Row& row) const {
   row.raw.resize(keys);
   row.capped.resize(keys);
   row.biased.resize(keys);
+  const bool adds = inputs_.slopes() || (inputs_.mask() && is_additive(*inputs_.mask()));
+  row.biases.resize(adds ? keys : 0);
   row.factors.clear();
   row.abs_products.resize(keys);
   row.weights.assign(keys, 0);
@@ -182,7 +184,8 @@ void Head::attend(std::int64_t i, Row& row) const {
     if (call_.softcap && call_.unscaled_cap)
       row.capped[j] = scale * (*call_.softcap * std::tanh(product / *call_.softcap));
     if (call_.softcap && !call_.unscaled_cap) row.capped[j] = *call_.softcap * std::tanh(row.raw[j] / *call_.softcap);
-    const Bias added = bias(i, static_cast<std::int64_t>(j));
+    if (adds) row.biases[j] = bias(i, static_cast<std::int64_t>(j));
+    const ScoreBias added = adds ? row.biases[j] : ScoreBias{};
     row.biased[j] = row.capped[j] + added.additive + added.alibi;
     if (!visible(call_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
     row.seen[j] = 1;

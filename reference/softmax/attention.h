@@ -52,11 +52,17 @@ struct ScaleRange {
   double ratio() const { return largest / smallest; }
 };
 
+/// additive_ij and the ALiBi term, which are added to the capped score one after the other.
+struct ScoreBias {
+  double additive = 0, alibi = 0;
+};
+
 /// Every stage of one query row. Lists over keys have Lk entries; hidden keys hold raw, capped and biased
 /// scores too, and weight 0. Keys that are not stored (beyond a length in packed or paged storage) count as 0.
 struct Row {
   std::vector<char> seen;  ///< 1 where visible
   std::vector<double> raw, capped, biased, weights;
+  std::vector<ScoreBias> biases;     ///< of each key; empty where the call adds nothing to scores
   std::vector<double> factors;       ///< keep / (1 - p_drop) for each key; empty without dropout
   double sink = -kInfinity;          ///< the head's sink logit
   std::vector<double> abs_products;  ///< |scale| * sum_t |q_t * k_jt|, for the error bound
@@ -83,11 +89,7 @@ class Head {
   /// Fills `row`, reusing its storage. Any row may be asked for, in any order.
   void attend(std::int64_t i, Row& row) const;
 
-  /// additive_ij and the ALiBi term, which are added to the capped score one after the other.
-  struct Bias {
-    double additive = 0, alibi = 0;
-  };
-  Bias bias(std::int64_t i, std::int64_t j) const;
+  ScoreBias bias(std::int64_t i, std::int64_t j) const;
 
   const double* value_row(std::int64_t j) const { return values_.data() + j * call_.value_dim; }
   /// As it is multiplied: normalised and rotated where the call says so.

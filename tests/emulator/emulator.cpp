@@ -386,7 +386,7 @@ class EmulatorPlan : public Plan {
     };
     for (std::size_t j = 0; j < biased.size(); ++j) {
       const auto key = static_cast<std::int64_t>(j);
-      const Scores::Stages s = scores.score(head, key, exact_.seen[j] ? head.bias(i, key) : Head::Bias{}, 1);
+      const Scores::Stages s = scores.score(head, key, exact_.seen[j] ? head.bias(i, key) : ScoreBias{}, 1);
       put(results_.raw, j, s.raw);
       put(results_.capped, j, s.capped);
       if (exact_.seen[j]) biased[j] = s.biased;

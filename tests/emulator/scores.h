@@ -62,7 +62,7 @@ class Scores {
     Number raw, capped, biased;  ///< in units of log 2 in base 2
   };
   /// `push`: whether the adversary wants the score larger (1) or smaller (-1).
-  Stages score(const Head& head, std::int64_t j, const Head::Bias& bias, int push) {
+  Stages score(const Head& head, std::int64_t j, const ScoreBias& bias, int push) {
     terms_.clear();
     Number key_scale = 1;
     const std::vector<Number> key = unrounded_key(head, j, key_scale, push);
@@ -197,7 +197,7 @@ class Scores {
     return a_.score_stores >= place ? steps_.stored(s, a_.stored_scores, push) : s;
   }
 
-  Number add_bias(Number s, const Head::Bias& bias, int push) {
+  Number add_bias(Number s, const ScoreBias& bias, int push) {
     Number additive = bias.additive, alibi = bias.alibi;
     if (alibi != 0) alibi = steps_.round(alibi, push);
     if (a_.base2) {

@@ -144,5 +144,14 @@ TEST(WeightErrors, AFactorOfWeightsIsDividedByAsTheirSumIs) {
   EXPECT_GE(bound_of(line, a).output[0] - by_division, 3 * 1.9 * 0x1p-24);
 }
 
+TEST(WeightErrors, ExpMinus1IsNeverTooSmall) {
+  EXPECT_EQ(most_exp_minus_1(0), 0);
+  for (double x = 0x1p-1000; x < 4; x *= 1.37) {
+    const long double exact = std::expm1(static_cast<long double>(x));
+    EXPECT_GE(most_exp_minus_1(x), exact * (1 - 0x1p-51L)) << x;
+    EXPECT_LE(most_exp_minus_1(x), exact * (1 + 4e-7L)) << x;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -20,7 +20,6 @@ class RowScores {
   RowScores(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c)
       : head_(head),
         row_(row),
-        i_(i),
         c_(c),
         additive_(head.inputs().mask() && is_additive(*head.inputs().mask())),
         alibi_(head.inputs().slopes()),
@@ -32,9 +31,23 @@ class RowScores {
     shift_ = row_shift(head, row, i, c).magnitude;
   }
 
+  /// Whether a score is a scaled sum of products and no more: no operand is rounded before, nothing is stored, capped
+  /// or added behind.
+  bool are_products() const {
+    return !c_.scales_codes && !c_.rounds_scores && !c_.softcap && row_.biases.empty() && !(c_.u_scores > 0);
+  }
+  /// Where they are.
+  double of_product(std::size_t j) const { return with_underflow(j, c_.of_product * row_.abs_products[j]); }
   ScoreErrors of(std::size_t j) const;
 
  private:
+  /// Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
+  double with_underflow(std::size_t j, double error) const {
+    // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
+    const double of_key = head_.key_abs_sum(static_cast<std::int64_t>(j));
+    const double sizes = (1 + c_.key_dim + row_.query_abs_sum + of_key) * ratio_;
+    return error > hides_loss_ * sizes ? error : error + row_.scale.larger * (c_.eta * sizes);
+  }
   /// What rounding q and k on their way into the product adds to a score; infinite where they may overflow.
   double of_operands(std::size_t j) const;
   /// What underflows in a sum of products of its own; infinite where that may overflow. `added`: of_operands.
@@ -46,7 +59,6 @@ class RowScores {
 
   const Head& head_;
   const Row& row_;
-  std::int64_t i_;
   const BoundConstants& c_;
   bool additive_, alibi_;
   bool rounds_mask_;   ///< a mask wider than the accumulator enters it rounded
@@ -60,8 +72,6 @@ ScoreErrors RowScores::of(std::size_t j) const {
   ScoreErrors errors;
   if (c_.scales_codes && !(c_.hold_codes(row_) && row_.abs_products[j] * ratio_ <= c_.half_range))
     return {kInfinity, kInfinity, kInfinity};
-  // A product or a scaled operand that underflows loses up to eta; max(1, |scale|) covers scaling before and after.
-  const double sizes = (1 + c_.key_dim + row_.query_abs_sum + head_.key_abs_sum(static_cast<std::int64_t>(j))) * ratio_;
   double error = c_.of_product * row_.abs_products[j];
   if (c_.rounds_scores) {
     if (!(c_.of_product < kInfinity)) return {kInfinity, kInfinity, kInfinity};
@@ -74,8 +84,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
     const double added = stepped_ ? stepped.of_operands : of_operands(j);
     error += (1 + c_.of_product) * (added + (1 + c_.of_operands) * of_preparation(j) + of_sum(j, stepped, added));
   }
-  // Seldom: the loss in float64 is subnormal, and products of such numbers are slow.
-  if (!(error > hides_loss_ * sizes)) error += row_.scale.larger * (c_.eta * sizes);
+  error = with_underflow(j, error);
   errors.raw = stored(error, std::fabs(row_.raw[j]) + shift_);
   if (c_.softcap) {
     // A cap c before the scale f is one of c * |f| behind it.
@@ -87,7 +96,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
   }
   errors.capped = stored(error, std::fabs(row_.capped[j]) + shift_);
   if (additive_ || alibi_) {
-    const Head::Bias bias = head_.bias(i_, static_cast<std::int64_t>(j));
+    const ScoreBias& bias = row_.biases[j];
     const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
     if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
     if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded
@@ -167,8 +176,15 @@ bool operands_may_overflow(const Head& head, const Row& row, const BoundConstant
 std::vector<ScoreErrors> score_errors(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c) {
   const RowScores scores(head, row, i, c);
   std::vector<ScoreErrors> errors(row.seen.size());
+  const bool are_products = scores.are_products();
   for (std::size_t j = 0; j < errors.size(); ++j) {
-    if (row.seen[j] || c.wants_scores) errors[j] = scores.of(j);
+    if (!row.seen[j] && !c.wants_scores) continue;
+    if (are_products) {
+      const double error = scores.of_product(j);
+      errors[j] = {error, error, error};
+    } else {
+      errors[j] = scores.of(j);
+    }
   }
   return errors;
 }

@@ -16,7 +16,7 @@ ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::s
   const double squares = std::inner_product(products.begin(), products.end(), products.begin(), 0.0);
   const double of_query = std::inner_product(query.begin(), query.end(), query.begin(), 0.0);
   const double of_scale = square(head.call().scale_value());
-  const Head::Bias bias = head.bias(i, static_cast<std::int64_t>(j));
+  const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
   return {j, of_scale * partials, of_scale * squares, of_scale * of_query, bias.additive, bias.alibi};
 }
 

@@ -19,7 +19,7 @@ double weight_from_lse(const Row& row, double ratio, std::size_t j, double score
     const double furthest = below + score_error + lse_error;
     exponent += c.u_argument * furthest + c.eta_argument + std::max(0.0, furthest - c.largest_argument);
   }
-  const double off = exponent < 1 ? row.weights[j] * std::expm1(exponent)
+  const double off = exponent < 1 ? row.weights[j] * most_exp_minus_1(exponent)
                                   : std::exp(row.biased[j] - row.lse + exponent) - row.weights[j];
   return ratio * off * (1 + 8 * c.u) + c.eta + c.arithmetic.exp_absolute;
 }
