@@ -33,23 +33,16 @@ std::vector<Span> split_rows(const std::vector<RowIndex>& rows, std::size_t max_
   return spans;
 }
 
-/// Room for what HeadReference::attend gives of every row.
-void resize(ResultValues& values, const Problem& p, std::size_t rows) {
+/// What HeadReference::attend gives of every row.
+std::vector<TensorId> results_of_rows(const Problem& p) {
+  std::vector<TensorId> results;
   for (const TensorRow& result : tensor_rows()) {
     if (!is_output(result.id) || index_space(result.id) != IndexSpace::query_rows) continue;
     const bool is_given =
         has_tensor(p, result.id) || (result.id == TensorId::lse && p.call.has_lse() && p.call.runs_forward());
-    if (is_given) values.of(result.id).resize(rows * static_cast<std::size_t>(seen_shape(p, result.id)[3]));
+    if (is_given) results.push_back(result.id);
   }
-}
-
-/// Row r of each list becomes that of `row`.
-void set_row(ResultValues& values, std::size_t r, const ResultValues& row) {
-  for (const TensorRow& result : tensor_rows()) {
-    if (!is_output(result.id)) continue;
-    const std::vector<double>& from = row.of(result.id);
-    std::copy(from.begin(), from.end(), values.of(result.id).begin() + static_cast<std::ptrdiff_t>(r * from.size()));
-  }
+  return results;
 }
 
 /// Sampled elements and their deviations, the reference's own before those of each producer.
@@ -165,10 +158,21 @@ Expectation expect(const Problem& p, const Inputs& inputs, const std::vector<Pro
       e.producers.push_back(producer);
     }
   }
-  resize(e, p, e.rows.size());
-  resize(e.own, p, e.rows.size());
   e.bounds.resize(e.producers.size());
-  for (Bounds& bounds : e.bounds) resize(bounds, p, e.rows.size());
+  const std::vector<TensorId> results = results_of_rows(p);
+  const auto resize = [&](ResultValues& values) {
+    for (const TensorId id : results)
+      values.of(id).resize(e.rows.size() * static_cast<std::size_t>(seen_shape(p, id)[3]));
+  };
+  const auto set_row = [&](ResultValues& values, std::size_t r, const ResultValues& row) {
+    for (const TensorId id : results) {
+      const std::vector<double>& from = row.of(id);
+      std::ranges::copy(from, values.of(id).begin() + static_cast<std::ptrdiff_t>(r * from.size()));
+    }
+  };
+  resize(e);
+  resize(e.own);
+  for (Bounds& bounds : e.bounds) resize(bounds);
 
   std::vector<Producer> all = {{reference_arithmetic(), DType::f64}};
   all.insert(all.end(), e.producers.begin(), e.producers.end());
