@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <future>
 #include <limits>
@@ -36,9 +37,13 @@ namespace {
 /// Of one backend and cause: the first few tell where it is wrong, and a run may have thousands.
 constexpr int kMostErrorMaps = 8;
 
-/// Cases up to this size are prepared while the one before is checked, and isolated backends check them side by side:
-/// two sets of inputs and an output for each backend are in memory then.
+/// Cases up to this size are prepared while those before are checked, and isolated backends check them side by side:
+/// several sets of inputs and an output for each backend are in memory then.
 constexpr double kSmallCaseBytes = 64 << 20;
+/// So many for each thread, and so many in all: while one takes long to prepare or to check, the cores have others.
+constexpr int kAheadOfEachThread = 4, kMostAhead = 16;
+/// What those that are prepared may hold together.
+constexpr double kMostBytesAhead = 4 * kSmallCaseBytes;
 
 bool is_small(const Case& source) { return memory_needed(source.problem) <= kSmallCaseBytes; }
 
@@ -95,6 +100,7 @@ struct CheckRun::Task {
   std::vector<Backend*> backends;
   bool reference = false;  ///< is held against the file's results
   std::future<std::unique_ptr<PreparedCase>> prepared;
+  double bytes_ahead = 0;  ///< that it may hold while others are checked
   bool has_work() const { return reference || !backends.empty(); }
 };
 
@@ -131,16 +137,24 @@ CheckOutcome CheckRun::run() {
     announce(task.number);
     check(task, sink);
   };
-  std::optional<Task> ahead;
-  for (std::size_t number = 0; number < places_.size(); ++number) {
-    if (!own_[number]) continue;
-    Task next = plan(number);
-    prepare(next, true);
-    std::optional<Task> task = std::exchange(ahead, std::move(next));
-    if (task) complete(*task);
-    if (stop()) return finish();
+  const auto most_ahead = static_cast<std::size_t>(std::clamp(kAheadOfEachThread * settings_.threads, 1, kMostAhead));
+  std::deque<Task> ahead;
+  double bytes_ahead = 0;
+  for (std::size_t number = 0; (number < places_.size() || !ahead.empty()) && !stop();) {
+    const bool is_room = ahead.empty() || (ahead.size() <= most_ahead && bytes_ahead < kMostBytesAhead);
+    if (number < places_.size() && is_room) {
+      if (own_[number]) {
+        prepare(ahead.emplace_back(plan(number)), true);
+        bytes_ahead += ahead.back().bytes_ahead;
+      }
+      ++number;
+      continue;
+    }
+    bytes_ahead -= ahead.front().bytes_ahead;
+    complete(ahead.front());
+    ahead.pop_front();
   }
-  if (ahead) complete(*ahead);
+  ahead.clear();
   return finish();
 }
 
@@ -222,7 +236,9 @@ CheckRun::Task CheckRun::plan(std::size_t number) const {
 void CheckRun::prepare(Task& task, bool ahead) const {
   if (!task.has_work()) return;
   const Case& source = *task.source;
-  const auto when = ahead && is_small(source) ? std::launch::async : std::launch::deferred;
+  const bool begins = ahead && is_small(source);
+  if (begins) task.bytes_ahead = memory_needed(source.problem);
+  const auto when = begins ? std::launch::async : std::launch::deferred;
   task.prepared = std::async(when, [&source, asked = ask_all(source, task.backends), this]() mutable {
     return std::make_unique<PreparedCase>(source, std::move(asked), settings_.threads);
   });
