@@ -50,11 +50,16 @@ struct Places {
 class Moves {
  public:
   Moves(const ProbeTarget& target, const Reach& reach, std::int64_t keys)
-      : target_(target), keys_(keys), step_(rounded_to(DType::bf16, reach.step)), value_(reach.value) {}
+      : target_(target),
+        keys_(keys),
+        step_(rounded_to(DType::bf16, reach.step)),
+        value_(reach.value),
+        probe_(target.probe(fmt::format("seq=1x{} dim=1 scale=1", keys))) {
+    probe_.set_q([](std::int64_t, std::int64_t) { return 1.0; });
+  }
 
   bool at(const Places& at) {
-    Probe p = target_.probe(fmt::format("seq=1x{} dim=1 scale=1", keys_));
-    p.set_q([](std::int64_t, std::int64_t) { return 1.0; });
+    Probe& p = probe_;
     p.set_k([&](std::int64_t j, std::int64_t) {
       return j == at.light ? 0 : j == at.step ? step_ : j == at.top ? 2 * step_ : -step_;
     });
@@ -92,6 +97,7 @@ class Moves {
   const ProbeTarget& target_;
   std::int64_t keys_;
   double step_, value_;
+  Probe probe_;
   std::string moved_, still_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "backends/refusal.h"
@@ -27,41 +28,44 @@ struct ProbeSizes {
   bool operator==(const ProbeSizes&) const = default;
 };
 
-/// One small problem with inputs that a probe sets at will.
+/// One small problem with inputs that a probe sets at will. They are made where one is set: a call that is only asked
+/// about has none.
 class Probe {
  public:
   using Value = std::function<double(std::int64_t, std::int64_t)>;
 
   explicit Probe(const std::string& line, const ProbeSizes& sizes = {})
-      : target_(parse_case(line)),
-        problem_(in_sizes(target_, sizes)),
-        inputs_(make_inputs(problem_)),
-        outputs_(problem_) {}
+      : target_(parse_case(line)), problem_(in_sizes(target_, sizes)) {}
 
   const Problem& problem() const { return problem_; }
-  const CaseInputs& inputs() const { return inputs_; }
+  const CaseInputs& inputs() const {
+    if (!inputs_) inputs_ = make_inputs(problem_);
+    return *inputs_;
+  }
 
   /// Of feature d of query or key l, the same in every head; features that the sizes ask for besides are 0.
-  void set_q(const Value& value) { set(inputs_.at(TensorId::q), target_.call.key_dim, value); }
-  void set_k(const Value& value) { set(inputs_.at(TensorId::k), target_.call.key_dim, value); }
-  void set_v(const Value& value) { set(inputs_.at(TensorId::v), target_.call.value_dim, value); }
+  void set_q(const Value& value) { set(input(TensorId::q), target_.call.key_dim, value); }
+  void set_k(const Value& value) { set(input(TensorId::k), target_.call.key_dim, value); }
+  void set_v(const Value& value) { set(input(TensorId::v), target_.call.value_dim, value); }
   /// Of one that has the same features whatever the sizes: an input of the backward pass, by row.
-  void set(TensorId id, const Value& value) { set(inputs_.at(id), inputs_.at(id).shape()[3], value); }
-  void set_mask(const Value& value) { set(inputs_.at(TensorId::mask), problem_.call.key_length, value); }
+  void set(TensorId id, const Value& value) { set(input(id), input(id).shape()[3], value); }
+  void set_mask(const Value& value) { set(input(TensorId::mask), problem_.call.key_length, value); }
   bool mask_at(std::int64_t i, std::int64_t j) const {
-    const TensorStorage& mask = inputs_.at(TensorId::mask);
+    const TensorStorage& mask = inputs().at(TensorId::mask);
     return load(mask.memory().data(), mask.dtype(), mask.place().element(0, 0, i, j)) != 0;
   }
 
   void run(Backend& backend) {
     if (refusal_of(backend, problem_)) throw Refused{};
-    walk_once(backend, problem_, inputs_.views(), outputs_);
+    if (!outputs_) outputs_.emplace(problem_);
+    walk_once(backend, problem_, inputs().views(), *outputs_);
   }
-  double out(std::int64_t i, std::int64_t c) const { return outputs_.out(0, 0, i, c); }
-  double lse(std::int64_t i) const { return outputs_.lse(0, 0, i); }
-  double weight(std::int64_t i, std::int64_t j) const { return outputs_.at(TensorId::weights, 0, 0, i, j); }
+  /// Of the last run.
+  double out(std::int64_t i, std::int64_t c) const { return outputs_->out(0, 0, i, c); }
+  double lse(std::int64_t i) const { return outputs_->lse(0, 0, i); }
+  double weight(std::int64_t i, std::int64_t j) const { return outputs_->at(TensorId::weights, 0, 0, i, j); }
 
-  double gradient(TensorId id, std::int64_t l, std::int64_t d) const { return outputs_.at(id, 0, 0, l, d); }
+  double gradient(TensorId id, std::int64_t l, std::int64_t d) const { return outputs_->at(id, 0, 0, l, d); }
 
   /// Names an output and the call, for who wants to see it.
   std::string shown(std::int64_t i, std::int64_t c) const {
@@ -79,6 +83,10 @@ class Probe {
   }
 
  private:
+  TensorStorage& input(TensorId id) {
+    inputs();
+    return inputs_->at(id);
+  }
   const std::string& line() const {
     if (line_.empty()) line_ = print_case(problem_);
     return line_;
@@ -103,8 +111,8 @@ class Probe {
 
   Problem target_, problem_;
   mutable std::string line_;
-  CaseInputs inputs_;
-  GuardedOutputs outputs_;
+  mutable std::optional<CaseInputs> inputs_;
+  std::optional<GuardedOutputs> outputs_;
 };
 
 inline double zero(std::int64_t, std::int64_t) { return 0; }
