@@ -153,9 +153,7 @@ bool PackValuePairs(const std::uint16_t* from, std::int64_t stride, std::int64_t
 
 template <class Real>
 bool Reads(DType stored) {
-  if (sizeof(Real) == 8) return stored == DType::f64;
-  return stored == DType::f32 || stored == DType::bf16 || stored == DType::i8 ||
-         (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+  return Widens<Real>(stored) || (sizeof(Real) == 4 && stored == DType::i8);
 }
 
 template <class Real>

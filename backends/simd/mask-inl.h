@@ -25,11 +25,9 @@ HWY_INLINE VectorOf<Real> Masked(VectorOf<Real> score, VectorOf<Real> mask) {
 template <bool kAdditive, class Stored, class Real>
 HWY_INLINE void MaskRows(const Tile<Real>& tile) {
   const TagOf<Real> tag;
-  constexpr std::int64_t kStep = kLanes<Real>, kLine = 64 / static_cast<std::int64_t>(sizeof(Stored));
+  constexpr std::int64_t kStep = kLanes<Real>;
   for (std::int64_t row = 0; row < tile.rows; ++row) {
     const Stored* mask = static_cast<const Stored*>(tile.mask_rows[row]) + tile.mask_key;
-    // Rows lie far apart, so that nothing but this fetches the next tile's part.
-    for (std::int64_t j = 0; j < tile.keys; j += kLine) hwy::Prefetch(mask + kTileKeys + j);
     Real* scores = tile.weights + row * kTileKeys;
     std::int64_t j = 0;
     for (; j + kStep <= tile.keys; j += kStep) {
@@ -44,9 +42,7 @@ HWY_INLINE void MaskRows(const Tile<Real>& tile) {
 
 template <class Real>
 bool ReadsMask(DType stored) {
-  if (sizeof(Real) == 8) return stored == DType::f64;
-  return stored == DType::f32 || stored == DType::bf16 || stored == DType::boolean ||
-         (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+  return Widens<Real>(stored) || (sizeof(Real) == 4 && stored == DType::boolean);
 }
 
 template <class Real>

@@ -46,6 +46,13 @@ inline constexpr int kFewerRows = static_cast<int>(kLeastRows);
 #define ATTEST_SIMD_WIDENS_F16 0
 #endif
 
+/// Whether LoadWide makes Real of this floating-point type.
+template <class Real>
+bool Widens(DType stored) {
+  if (sizeof(Real) == 8) return stored == DType::f64;
+  return stored == DType::f32 || stored == DType::bf16 || (stored == DType::f16 && ATTEST_SIMD_WIDENS_F16);
+}
+
 template <class Real>
 using TagOf = hn::ScalableTag<Real>;
 template <class Real>
