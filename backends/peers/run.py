@@ -161,8 +161,8 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         told = [json.loads(line) for line in text.splitlines()]
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
             for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
-                text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
-                packed.write(re.sub(r"[^\" ]*/golden/", "golden/", text).encode() + b"\n")
+                written = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
+                packed.write(re.sub(r"[^\" ]*/golden/", "golden/", written).encode() + b"\n")
         print(f"{name}, {suite}: {counts_of(told)}", flush=True)
 
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -51,11 +52,14 @@ TEST(WriteBenchmark, SamplesTellWhatTheTableDoes) {
 }
 
 TEST(WriteBenchmark, WhatClocksCanNotTellIsNotThere) {
-  const nlohmann::json sample = written("bench")["benchmarks"].at(0);
-  EXPECT_GE(sample["cpu_after_seconds"], 0);
-  EXPECT_FALSE(sample.contains("other_processors")) << "a sample of a millisecond";
-  EXPECT_FALSE(sample.contains("steal_processors"));
-  EXPECT_TRUE(sample.contains("load"));
+  const nlohmann::json all = written("bench")["benchmarks"];
+  EXPECT_GE(all.at(0)["cpu_after_seconds"], 0);
+  EXPECT_TRUE(all.at(0).contains("load"));
+  // Samples of a millisecond. A busy machine may make one of them long.
+  EXPECT_TRUE(std::ranges::any_of(all, [](const nlohmann::json& sample) {
+    return sample["run_type"] == "iteration" && !sample.contains("other_processors") &&
+           !sample.contains("steal_processors");
+  }));
 }
 
 TEST(WriteBenchmark, WhoHasNoSpeedStandsInTheContext) {

@@ -27,6 +27,8 @@ constexpr int kVectorBytes = 16;
 constexpr int kChains = 12;
 #endif
 
+constexpr double kNever = 1e300;  ///< seconds, or numbers in one, that nothing reaches
+
 /// Independent chains of fused multiply-adds that stay in registers. Returns a value that keeps them alive.
 template <class Real>
 double fma_chains(std::int64_t steps) {
@@ -52,7 +54,7 @@ double best_seconds(int threads, int rounds, const std::function<void(int)>& wor
   struct Stamp {
     double start, end;
   };
-  double best = 1e300;
+  double best = kNever;
   for (int round = 0; round < rounds && best > enough && (round == 0 || !interrupted); ++round) {
     std::vector<Stamp> stamps(static_cast<std::size_t>(threads));
     std::barrier gate(threads);
@@ -78,8 +80,6 @@ double best_seconds(int threads, int rounds, const std::function<void(int)>& wor
   }
   return best;
 }
-
-constexpr double kNever = 1e300;
 
 /// GFLOP/s; ends as soon as it reaches `enough`.
 template <class Real>
@@ -111,7 +111,7 @@ double measure_read(int threads) {
 double measure_copy() {
   constexpr std::size_t kBytes = std::size_t{32} << 20;
   const std::vector<char> from(kBytes, 1);
-  double fastest = 1e300;  // neighbours would make room for work that is none of copying
+  double fastest = kNever;  // neighbours would make room for work that is none of copying
   for (int round = 0; round < 5; ++round) {
     const double start = steady_seconds();
     const std::vector<char> to(from);  // NOLINT(performance-unnecessary-copy-initialization): it is what is timed
@@ -125,7 +125,7 @@ double measure_convert() {
   constexpr std::int64_t kElements = 1 << 18;
   const std::vector<std::uint16_t> from(kElements, 0x3c00);
   std::vector<float> to(kElements);
-  double fastest = 1e300;
+  double fastest = kNever;
   for (int round = 0; round < 5; ++round) {
     const double start = steady_seconds();
     for (std::int64_t n = 0; n < kElements; ++n) store(to.data(), DType::f32, n, load(from.data(), DType::f16, n));
