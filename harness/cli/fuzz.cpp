@@ -33,6 +33,7 @@ struct FuzzOptions {
   std::uint64_t count = 0, seed = 0;
   double budget = 0;
   std::string out;
+  std::vector<std::string> always;
 };
 
 void print_pairs(const FuzzResult& result) {
@@ -111,12 +112,13 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   const bool leads = !ranks || ranks->rank() == 0;
   std::optional<Searched> searched;
   std::optional<OutputFile> file;
+  FuzzSettings settings;
   take_together(ranks, [&] {
+    for (const std::string& words : options.always) settings.always.push_back(with_always(words));
     searched.emplace(options, registry);
     if (leads && !options.out.empty()) file.emplace(options.out);
   });
   Backend& backend = *searched->backends.all().front();
-  FuzzSettings settings;
   settings.seconds = options.seconds;
   settings.count = options.count;
   settings.budget = options.budget;
@@ -162,7 +164,7 @@ int run(const FuzzOptions& options, std::span<const BackendEntry> registry, Rank
   if (result.pass == 0) {
     fmt::print(stderr, "attest: nothing passed: {}\n",
                result.inconclusive > 0 ? "what ran is inconclusive, its bounds are too wide to prove anything"
-               : result.refused > 0    ? "the backend refused everything"
+               : result.refused > 0    ? "the backend refused everything; --always names options that it needs"
                                        : "no time for a single case");
     return kNothingChecked;
   }
@@ -188,6 +190,10 @@ void add_fuzz(CLI::App& app, Invocation& invocation) {
   sub->add_option("--budget", options->budget, "Stop after so many multiply-adds of all cases together")
       ->check(number_range(0, 1e300));
   sub->add_option("--seed", options->seed, "The same seed, the same cases");
+  sub->add_option("--always", options->always,
+                  "Options of every case, as \"k.dtype=i8 v.dtype=i8\", for backends that refuse cases without; may be "
+                  "repeated: one of them, by chance")
+      ->type_name("OPTIONS");
   sub->add_option("--out", options->out, "Write the smallest failing cases to this file, for --suite-file")
       ->type_name("FILE");
   add_isolation_options(*sub, options->backend, options->isolation);

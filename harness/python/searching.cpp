@@ -79,6 +79,8 @@ nb::dict fuzz_backend(const nb::object& asked, nb::object told) {
   settings.count = nb::cast<std::uint64_t>(asked.attr("count"));
   settings.seed = nb::cast<std::uint64_t>(asked.attr("seed"));
   settings.threads = request.threads;
+  for (const auto& words : nb::cast<std::vector<std::string>>(asked.attr("always")))
+    settings.always.push_back(with_always(words));
   const ChosenBackends chosen(asked, native_backends());
   Listener listener(std::move(told));
   FuzzResult found;

@@ -19,9 +19,9 @@ std::optional<Problem> if_accepted(const Problem& problem, const Accepts& accept
 std::int64_t to_multiple(std::int64_t n, std::int64_t of) { return std::max(of, n / of * of); }
 
 /// The sizes alone, then sizes that kernels usually have.
-std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& accepts) {
-  Problem bare;
-  bare.call.op = problem.call.op;
+std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& accepts, const Problem* always) {
+  Problem bare = always ? *always : Problem{};
+  if (!always) bare.call.op = problem.call.op;
   bare.data.seed = problem.data.seed;
   bare.call.batch = problem.call.batch;
   bare.call.query_heads = problem.call.query_heads;
@@ -30,6 +30,7 @@ std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& acc
   bare.call.key_length = problem.call.key_length;
   bare.call.key_dim = problem.call.key_dim;
   bare.call.value_dim = problem.call.value_dim;
+  if (always) fit_to_sizes(bare);
   if (auto taken = if_accepted(bare, accepts)) return taken;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
     Problem p = bare;
@@ -60,16 +61,17 @@ std::optional<Problem> accepted_sizes(const Problem& problem, const Accepts& acc
 
 }  // namespace
 
-std::optional<Problem> accepted_part(const Problem& problem, const Accepts& accepts) {
-  std::optional<Problem> part = accepted_sizes(problem, accepts);
-  if (const Option& op = *find_option("op"); !part && op.is_set(problem)) {
+std::optional<Problem> accepted_part(const Problem& problem, const Accepts& accepts, const Problem* always) {
+  std::optional<Problem> part = accepted_sizes(problem, accepts, always);
+  if (const Option& op = *find_option("op"); !part && !always && op.is_set(problem)) {
     Problem softmax = problem;
     op.drop(softmax);
-    part = accepted_sizes(softmax, accepts);
+    part = accepted_sizes(softmax, accepts, nullptr);
   }
   if (!part) return std::nullopt;
   for (const Option& option : options()) {
     if (!option.droppable || !option.is_set(problem) || !option.has(part->call.op)) continue;
+    if (always && option.is_set(*always)) continue;
     Problem more = *part;
     option.copy(more, problem);
     fit_to_sizes(more);

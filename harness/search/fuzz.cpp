@@ -1,5 +1,7 @@
 #include "harness/search/fuzz.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -174,9 +176,12 @@ class Fuzzer {
 
   /// Of a problem that the backend refuses the part that it accepts: a backend that does little is met by little.
   Problem accepted(const Problem& problem) {
+    const auto accepts = [this](const Problem& p) { return !refusal_of(backend_, p); };
     try {
-      if (!refusal_of(backend_, problem)) return problem;
-      return accepted_part(problem, [this](const Problem& p) { return !refusal_of(backend_, p); }).value_or(problem);
+      if (!settings_.always.empty())
+        return accepted_part(problem, accepts, &random_.pick(settings_.always)).value_or(problem);
+      if (accepts(problem)) return problem;
+      return accepted_part(problem, accepts).value_or(problem);
     } catch (...) {
       return problem;  // what it throws becomes its verdict
     }
@@ -304,6 +309,14 @@ class Fuzzer {
 };
 
 }  // namespace
+
+Problem with_always(const std::string& words) {
+  try {
+    return parse_case("seq=2 dim=2 " + words);
+  } catch (const CaseError& error) {
+    throw UserError(fmt::format("'{}': {}", words, error.what()));
+  }
+}
 
 void add_finding(std::vector<Finding>& findings, Finding found) {
   const auto kind = [](const Finding& one) { return covered_classes(one.small.source.problem); };

@@ -28,6 +28,7 @@ struct FuzzSettings {
   double budget = 0;        ///< multiply-adds of all cases together; 0: as many as there is time for
   std::uint64_t seed = 0;
   int threads = 1;
+  std::vector<Problem> always;        ///< every case has the options of one of these; sizes don't count
   std::uint64_t part = 0, parts = 1;  ///< aims at this part of the classes and pairs, from 0, with draws of its own
   double max_operations = 4e6;        ///< of the reference, for one case
   MakeFresh fresh{};                  ///< failures are run again in a fresh backend, if there is one
@@ -48,6 +49,9 @@ struct FuzzResult {
   double closest = 0;           ///< largest error/bound of a passing case
   std::string closest_case;
 };
+
+/// A problem with these options, for `always`: "k.dtype=i8 v.dtype=i8". Throws UserError where a word is none.
+Problem with_always(const std::string& words);
 
 /// Counts a finding, or adds to one that looks alike: with the same cause, and a small case of the same kind.
 void add_finding(std::vector<Finding>& findings, Finding found);

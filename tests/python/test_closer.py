@@ -34,6 +34,10 @@ def test_fuzz():
     assert "failed in" in str(found)
     right = attest.fuzz(kernels.Exact(), count=60, seed=1)
     assert right.failed == 0 and right.passed > 10, str(right)
+    stored = attest.fuzz("example", count=20, seed=1, always=["k.dtype=i8 k.scale=head"])
+    assert stored.failed == 0 and stored.passed > 10, str(stored)
+    with pytest.raises(ValueError, match="i9"):
+        attest.fuzz("example", count=1, always=["k.dtype=i9"])
 
 
 def test_statements():

@@ -11,8 +11,9 @@
 namespace attest {
 namespace {
 
-std::string part_of(const std::string& line, const std::function<bool(const Problem&)>& accepts) {
-  const std::optional<Problem> part = accepted_part(parse_case(line), accepts);
+std::string part_of(const std::string& line, const std::function<bool(const Problem&)>& accepts,
+                    const Problem* always = nullptr) {
+  const std::optional<Problem> part = accepted_part(parse_case(line), accepts, always);
   return part ? print_case(*part) : "nothing";
 }
 
@@ -32,6 +33,44 @@ TEST(AcceptedPart, SizesGiveWayToUsualOnes) {
                     }),
             "dtype=bf16 seq=64 dim=128 causal");
   EXPECT_EQ(part_of("seq=70 dim=7", [](const Problem&) { return false; }), "nothing");
+}
+
+TEST(AcceptedPart, WhatEveryCaseHasComesFirst) {
+  const auto codes = [](const Call& p) { return type_of(p, TensorId::k) == DType::i8 && !p.mask; };
+  const Problem always = with_always("k.dtype=i8 k.scale=head");
+  EXPECT_EQ(part_of("heads=2 seq=9 dim=5 causal k.dtype=f16 mask=bool:BHQK:all seed=7", codes), "nothing");
+  EXPECT_EQ(part_of("heads=2 seq=9 dim=5 causal k.dtype=f16 mask=bool:BHQK:all seed=7", codes, &always),
+            "heads=2 seq=9 dim=5 causal k.dtype=i8 k.scale=head seed=7");
+  const auto all = [](const Problem&) { return true; };
+  const Problem half = with_always("k.dtype=bf16");
+  EXPECT_EQ(part_of("seq=9 dim=5 k.dtype=f16", all, &half), "seq=9 dim=5 k.dtype=bf16");
+  EXPECT_EQ(part_of("op=linear seq=9 dim=5", codes, &always), "seq=9 dim=5 k.dtype=i8 k.scale=head");
+}
+
+/// The correct kernel, for caches of 8 bits with scales alone.
+class Codes : public faulty::BackendAround {
+ public:
+  using BackendAround::BackendAround;
+  std::optional<Refusal> refuse(const Call& call) const override {
+    const bool stored = type_of(call, TensorId::k) == DType::i8 && type_of(call, TensorId::v) == DType::i8;
+    return stored ? BackendAround::refuse(call) : Refusal{"k, v: int8 alone"};
+  }
+};
+
+TEST(AcceptedPart, AFuzzerMeetsWhatNeedsOptionsIfItIsTold) {
+  Codes codes(faulty::make_example());
+  FuzzSettings settings;
+  settings.seconds = 60;
+  settings.count = 60;
+  settings.max_operations = 2e5;
+  settings.always = {with_always("k.dtype=i8 v.dtype=i8 k.scale=tensor v.scale=tensor"),
+                     with_always("k.dtype=i8 v.dtype=i8 k.scale=token v.scale=head")};
+  const FuzzResult result = fuzz(codes, settings, [](const FuzzResult&) {});
+  EXPECT_EQ(result.refused, 0u);
+  EXPECT_EQ(result.failed, 0u);
+  EXPECT_GT(result.pass, result.cases / 2);
+  EXPECT_GT(result.options.size(), 20u) << "beside those that all have";
+  EXPECT_TRUE(result.options.contains("causal"));
 }
 
 /// The correct kernel, for f32 without a mask, a window or other operators alone.

@@ -48,6 +48,7 @@ class Request:
     min_seconds: float = 0.1
     cold: bool = False
     relations: str = ""
+    always: list[str] = field(default_factory=list)  # options of every case that fuzz draws
 
     def add_cases(self, cases: Cases) -> None:
         """A word is a suite, a path of .cases a file of lines; a line or a .safetensors file is a case."""

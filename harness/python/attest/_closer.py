@@ -122,17 +122,19 @@ def fuzz(
     seconds: float = 60,
     count: int = 0,
     seed: int = 0,
+    always: Sequence[str] = (),
     isolate: Optional[bool] = None,
     **stated: Any,
 ) -> Fuzzing:
-    """Random cases until time or count run out; failures made small and told apart by cause.
+    """Random cases until time or count run out; failures made small and told apart by cause. Every case has the options
+    of one text of `always`, as "k.dtype=i8 v.dtype=i8", for implementations that refuse cases without.
 
     >>> import attest
     >>> attest.fuzz("example", count=5, seed=1).failed
     0
     """
     request = request_for(implementation, isolate, stated)
-    request.seconds, request.count, request.seed = seconds, count, seed
+    request.seconds, request.count, request.seed, request.always = seconds, count, seed, list(always)
     with worker_path():
         found = _attest.fuzz(request, None)
     findings = tuple(Finding(verdict_from(json.loads(text)), cause, n) for text, cause, n in found.pop("findings"))
