@@ -59,16 +59,15 @@ class Moves {
   }
 
   bool at(const Places& at) {
-    Probe& p = probe_;
-    p.set_k([&](std::int64_t j, std::int64_t) {
+    probe_.set_k([&](std::int64_t j, std::int64_t) {
       return j == at.light ? 0 : j == at.step ? step_ : j == at.top ? 2 * step_ : -step_;
     });
-    p.set_v([&](std::int64_t j, std::int64_t) { return j == at.light ? value_ : 0; });
-    p.run(target_.backend);
+    probe_.set_v([&](std::int64_t j, std::int64_t) { return j == at.light ? value_ : 0; });
+    probe_.run(target_.backend);
     // An exp that is clamped gives a weight, too, but not this one.
-    const double near = std::min(tolerance(target_.arithmetic(p), 2 * step_), step_ / 4);
-    const bool moved = std::fabs(std::log(p.out(0, 0)) - std::log(value_) + 2 * step_) < near;
-    (moved ? moved_ : still_) = p.shown(0, 0);
+    const double near = std::min(tolerance(target_.arithmetic(probe_), 2 * step_), step_ / 4);
+    const bool moved = std::fabs(std::log(probe_.out(0, 0)) - std::log(value_) + 2 * step_) < near;
+    (moved ? moved_ : still_) = probe_.shown(0, 0);
     return moved;
   }
 

@@ -163,8 +163,8 @@ class Tracer {
     for (std::int64_t i = 0; i < count; ++i) {
       Row& row = result.rows.emplace_back();
       head.attend(i, row);
-      result.hidden.push_back(hidden_keys(head, i, row));
-      result.added.push_back(added_scores(head, i, row));
+      result.hidden.push_back(hidden_keys(row));
+      result.added.push_back(added_scores(row));
       result.weights.push_back(row.weights);
     }
     return result;

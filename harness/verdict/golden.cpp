@@ -276,25 +276,19 @@ class ReferenceStages {
     const bool wanted = holds("hidden") || holds("added");
     if (!wanted || p_.call.packed_sequences()) return;
     Computed hidden, added;
-    std::size_t r = 0;
-    for (std::int64_t b = 0; b < p_.call.batch; ++b) {
-      for (std::int64_t h = 0; h < p_.call.query_heads; ++h) {
-        const Head head(p_, inputs_, b, h);
-        for (std::int64_t i = 0; i < p_.call.query_length; ++i, ++r) {
-          for (double value : hidden_keys(head, i, rows_[r])) hidden.add(value, 0);
-          const std::vector<double> row = added_scores(head, i, rows_[r]);
-          for (std::size_t j = 0; j < row.size(); ++j) added.add(row[j], added_bound(head, i, j, rows_[r]));
-        }
-      }
+    for (const Row& row : rows_) {
+      for (double value : hidden_keys(row)) hidden.add(value, 0);
+      const std::vector<double> of_keys = added_scores(row);
+      for (std::size_t j = 0; j < of_keys.size(); ++j) added.add(of_keys[j], added_bound(row, j));
     }
     list("hidden", hidden);
     list("added", added);
   }
 
   /// A mask is a copy; a slope times a distance rounds twice, and adding both once.
-  double added_bound(const Head& head, std::int64_t i, std::size_t j, const Row& row) const {
+  double added_bound(const Row& row, std::size_t j) const {
     if (!row.seen[j]) return 0;
-    const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
+    const ScoreBias bias = row.bias(j);
     if (bias.alibi == 0 || !std::isfinite(bias.additive)) return 0;
     const std::vector<double> parts = {bias.additive, bias.alibi}, errors = {0, bounds_.of_sum({{bias.alibi, 0}})};
     return bounds_.of_sum(parts, errors);

@@ -125,8 +125,9 @@ bool score_pairs(MistakenCall& c, const std::function<double(double, double, dou
             c.mask[at] = -kInfinity;
             continue;
           }
-          const ScoreBias bias = head.bias(i, j);
-          const double raw = row.raw[static_cast<std::size_t>(j)];
+          const auto key = static_cast<std::size_t>(j);
+          const ScoreBias bias = row.bias(key);
+          const double raw = row.raw[key];
           c.mask[at] = score(raw, bias.additive, bias.alibi) - raw;
         }
       }

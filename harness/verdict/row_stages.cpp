@@ -5,22 +5,22 @@
 
 namespace attest {
 
-std::vector<double> added_scores(const Head& head, std::int64_t i, const Row& row) {
+std::vector<double> added_scores(const Row& row) {
   std::vector<double> added(row.seen.size(), -kInfinity);
   for (std::size_t j = 0; j < added.size(); ++j) {
     if (!row.seen[j]) continue;
-    const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
+    const ScoreBias bias = row.bias(j);
     added[j] = bias.additive + bias.alibi;
   }
   return added;
 }
 
-std::vector<double> hidden_keys(const Head& head, std::int64_t i, const Row& row) {
+std::vector<double> hidden_keys(const Row& row) {
   std::vector<double> additive(row.seen.size(), -kInfinity), hidden(row.seen.size(), 1);
   double largest = -kInfinity;
   for (std::size_t j = 0; j < hidden.size(); ++j) {
     if (!row.seen[j]) continue;
-    additive[j] = head.bias(i, static_cast<std::int64_t>(j)).additive;
+    additive[j] = row.bias(j).additive;
     largest = std::max(largest, additive[j]);
   }
   for (std::size_t j = 0; j < hidden.size(); ++j) {

@@ -10,11 +10,11 @@
 namespace attest {
 
 /// What is added to each capped score, mask and ALiBi together; -inf for a key that the row does not see.
-std::vector<double> added_scores(const Head& head, std::int64_t i, const Row& row);
+std::vector<double> added_scores(const Row& row);
 
 /// 1 for each key that has no part in the row: it is not seen, or its additive mask lies so far below the row's largest
 /// that its factor is 0 in float64, as -1e9 does.
-std::vector<double> hidden_keys(const Head& head, std::int64_t i, const Row& row);
+std::vector<double> hidden_keys(const Row& row);
 
 /// Scores as they enter the softmax; -inf for a key that the row does not see.
 std::vector<double> masked_scores(const Row& row);

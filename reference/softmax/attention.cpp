@@ -185,7 +185,7 @@ void Head::attend(std::int64_t i, Row& row) const {
       row.capped[j] = scale * (*call_.softcap * std::tanh(product / *call_.softcap));
     if (call_.softcap && !call_.unscaled_cap) row.capped[j] = *call_.softcap * std::tanh(row.raw[j] / *call_.softcap);
     if (adds) row.biases[j] = bias(i, static_cast<std::int64_t>(j));
-    const ScoreBias added = adds ? row.biases[j] : ScoreBias{};
+    const ScoreBias added = row.bias(j);
     row.biased[j] = row.capped[j] + added.additive + added.alibi;
     if (!visible(call_, inputs_, b_, h_, i, static_cast<std::int64_t>(j))) continue;
     row.seen[j] = 1;

@@ -78,6 +78,9 @@ struct Row {
   double query_abs_sum = 0;    ///< sum_t |q_t|, of the row that is multiplied
   std::int64_t visible_count = 0;
   ScaleRange code_scales;  ///< of q and of the head's keys
+
+  /// What is added to the score of key j, seen or not.
+  ScoreBias bias(std::size_t j) const { return biases.empty() ? ScoreBias{} : biases[j]; }
 };
 
 /// One query head of one batch: its keys and values read once into dense float64 rows.
@@ -88,8 +91,6 @@ class Head {
 
   /// Fills `row`, reusing its storage. Any row may be asked for, in any order.
   void attend(std::int64_t i, Row& row) const;
-
-  ScoreBias bias(std::int64_t i, std::int64_t j) const;
 
   const double* value_row(std::int64_t j) const { return values_.data() + j * call_.value_dim; }
   /// As it is multiplied: normalised and rotated where the call says so.
@@ -108,6 +109,7 @@ class Head {
   const Inputs& inputs() const { return inputs_; }
 
  private:
+  ScoreBias bias(std::int64_t i, std::int64_t j) const;
   void dropout_factors(std::int64_t i, Row& row) const;
   void preparations(const std::vector<double>& q, Row& row) const;
 

@@ -64,7 +64,7 @@ NonFiniteScores non_finite_scores(const Head& head, const Row& row, std::int64_t
     if (!row.seen[j]) continue;
     // Behind the cap an infinite score is a number again, and may be NaN where exp overflowed on the way.
     const bool capped = head.call().softcap && !std::isnan(row.raw[j]);
-    const bool from_data = (from_products && !capped) || std::isnan(head.bias(i, key).additive);
+    const bool from_data = (from_products && !capped) || std::isnan(row.bias(j).additive);
     scores.row_is_nan |= from_data && (std::isnan(row.biased[j]) || row.biased[j] == kInfinity);
     const bool gone = from_data && row.biased[j] == -kInfinity;
     any_left |= !gone;

@@ -72,7 +72,7 @@ ExactRow<Number> attend(const Head& head, const Row& row, std::int64_t i, const 
       const Placement at = locate(p, head.batch(), i, key);
       if (head.inputs().mask() && is_additive(*head.inputs().mask())) {
         const auto& kept = p.mask->kept;
-        t = t + input<Number>(head.bias(i, key).additive, by, TensorId::dmask, kept[0] ? b : 0, kept[1] ? h : 0,
+        t = t + input<Number>(row.bias(j).additive, by, TensorId::dmask, kept[0] ? b : 0, kept[1] ? h : 0,
                               kept[2] ? i : 0, kept[3] ? key : 0);
       }
       if (head.inputs().slopes()) {

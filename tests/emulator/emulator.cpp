@@ -122,7 +122,7 @@ class EmulatorPlan : public Plan {
       if (!exact_.seen[j]) continue;
       const auto key = static_cast<std::int64_t>(j);
       const int push = push_of(head, j, column);
-      keys_.push_back({j, push, scores.score(head, key, head.bias(i, key), push).biased, 0});
+      keys_.push_back({j, push, scores.score(head, key, exact_.bias(j), push).biased, 0});
     }
     const int sum_push = exact_.output[column] < 0 ? 1 : -1;
     Number max = sink, sum = !has_sink ? 0 : a_.no_maximum ? exp_below(sink, 0, 1, steps) : 1;
@@ -386,7 +386,7 @@ class EmulatorPlan : public Plan {
     };
     for (std::size_t j = 0; j < biased.size(); ++j) {
       const auto key = static_cast<std::int64_t>(j);
-      const Scores::Stages s = scores.score(head, key, exact_.seen[j] ? head.bias(i, key) : ScoreBias{}, 1);
+      const Scores::Stages s = scores.score(head, key, exact_.seen[j] ? exact_.bias(j) : ScoreBias{}, 1);
       put(results_.raw, j, s.raw);
       put(results_.capped, j, s.capped);
       if (exact_.seen[j]) biased[j] = s.biased;
@@ -441,7 +441,7 @@ class EmulatorPlan : public Plan {
     for (std::size_t j = 0; j < biased.size(); ++j) {
       if (!exact_.seen[j]) continue;
       const auto key = static_cast<std::int64_t>(j);
-      const Scores::Stages stages = scores.score(head, key, head.bias(i, key), 1);
+      const Scores::Stages stages = scores.score(head, key, exact_.bias(j), 1);
       biased[j] = stages.biased;
       row.slopes[j] = scores.slope(stages.capped);
       if (!(biased[j] <= max)) max = biased[j];

@@ -21,7 +21,7 @@ struct OneHead {
 
 TEST(RowStages, WhatIsAddedIsMaskAndAlibiTogether) {
   const OneHead one("seq=4 dim=2 causal alibi=0.5", 2);
-  EXPECT_EQ(added_scores(one.head, 2, one.row), (std::vector<double>{-1, -0.5, 0, -kInfinity}));
+  EXPECT_EQ(added_scores(one.row), (std::vector<double>{-1, -0.5, 0, -kInfinity}));
 }
 
 TEST(RowStages, ScoresAsTheyEnterTheSoftmax) {
@@ -36,13 +36,13 @@ TEST(RowStages, ScoresAsTheyEnterTheSoftmax) {
 /// A number so low that its factor is 0 hides a key as -inf does; one added to the whole row hides nothing.
 TEST(RowStages, AKeyIsHiddenWhereItHasNoPart) {
   const OneHead causal("seq=4 dim=2 causal", 1);
-  EXPECT_EQ(hidden_keys(causal.head, 1, causal.row), (std::vector<double>{0, 0, 1, 1}));
+  EXPECT_EQ(hidden_keys(causal.row), (std::vector<double>{0, 0, 1, 1}));
   const OneHead lowest("seq=4 dim=2 mask=add:BHQK:finitemin(1)", 1);
-  EXPECT_EQ(hidden_keys(lowest.head, 1, lowest.row), (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(hidden_keys(lowest.row), (std::vector<double>{0, 0, 0, 0}));
   const OneHead some("seq=16 dim=2 mask=add:BHQK:large seed=1", 1);
-  const std::vector<double> hidden = hidden_keys(some.head, 1, some.row);
+  const std::vector<double> hidden = hidden_keys(some.row);
   for (std::size_t j = 0; j < 16; ++j) {
-    EXPECT_EQ(hidden[j] != 0, some.head.bias(1, static_cast<std::int64_t>(j)).additive < -1e8) << j;
+    EXPECT_EQ(hidden[j] != 0, some.row.bias(j).additive < -1e8) << j;
   }
 }
 

@@ -16,12 +16,12 @@ namespace {
 
 /// Whether a visible key whose score is no number may be hidden from a kernel: a mask in a wider type than the
 /// accumulator becomes -inf there.
-bool may_hide_nan(const Head& head, const Row& row, std::int64_t i, const BoundConstants& c) {
+bool may_hide_nan(const Head& head, const Row& row, const BoundConstants& c) {
   const ConstTensor* const mask = head.inputs().mask();
   if (!mask || !is_additive(*mask) || !narrower(c.arithmetic.accumulator, mask->dtype)) return false;
   for (std::size_t j = 0; j < row.seen.size(); ++j) {
     if (!row.seen[j] || std::isfinite(row.biased[j])) continue;
-    if (head.bias(i, static_cast<std::int64_t>(j)).additive < -c.half_range) return true;
+    if (row.bias(j).additive < -c.half_range) return true;
   }
   return false;
 }
@@ -95,7 +95,7 @@ void bound_row(const Head& head, const Row& row, const RowSums& of_row, std::int
   }
   if (operands_may_overflow(head, row, c) || !c.hold_codes(row) || !c.holds(head.value_scales()))
     return proves_nothing();
-  if (special.row_is_nan && may_hide_nan(head, row, i, c)) return proves_nothing();
+  if (special.row_is_nan && may_hide_nan(head, row, c)) return proves_nothing();
   if (special.row_is_nan) {
     if (c.wants_scores) bound_stages(row, scores, c, special, of_row.ratio, nullptr, bound);
     bound.max = kInfinity;  // kernels differ in whether it sees NaN

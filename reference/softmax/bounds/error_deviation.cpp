@@ -40,7 +40,7 @@ RowDeviation::RowDeviation(const Head& head, const Row& row, std::int64_t i, std
     for (std::size_t d = 0; d < dim; ++d) largest_key_ = std::max(largest_key_, std::fabs(k[d]));
     // Fills that repeat do so in every key: one is enough, and sorting all of them would cost more than the rest.
     if (keys_.empty()) same_products_ = mostly_repeated(products);
-    keys_.push_back(score_spread(head, i, j, q, products));
+    keys_.push_back(score_spread(p, row, j, q, products));
     const double* v = head.value_row(static_cast<std::int64_t>(j));
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     for (std::size_t n = 0; n < columns_.size(); ++n) {

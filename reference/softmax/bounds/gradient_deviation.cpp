@@ -55,7 +55,8 @@ RowGradientDeviation::RowGradientDeviation(const Head& head, const Row& row, std
     const double factor = row.factors.empty() ? 1 : row.factors[j];
     const double of_dropout = row.factors.empty() ? 0 : 3 * square(g.products[j]);
     const double of_value = sum_of_sizes({head.value_row(key), loss.out.size()});
-    pairs_.push_back({score_spread(head, i, j, q, scores), square(factor) * sum_variance(products) + of_dropout,
+    pairs_.push_back({score_spread(head.call(), row, j, q, scores),
+                      square(factor) * sum_variance(products) + of_dropout,
                       factor * (1 + static_cast<double>(loss.out.size()) + of_loss + of_value)});
   }
   const auto number = [&](const ConstTensor& t, std::size_t c) {

@@ -96,7 +96,7 @@ ScoreErrors RowScores::of(std::size_t j) const {
   }
   errors.capped = stored(error, std::fabs(row_.capped[j]) + shift_);
   if (additive_ || alibi_) {
-    const ScoreBias& bias = row_.biases[j];
+    const ScoreBias bias = row_.bias(j);
     const double of_bias = std::fabs(bias.additive) + std::fabs(bias.alibi);
     if (c_.arithmetic.base2) error += c_.gamma(2) * of_bias;
     if (alibi_) error += c_.u * std::fabs(bias.alibi) + c_.eta;  // slope times distance is rounded

@@ -9,14 +9,14 @@
 
 namespace attest {
 
-ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> query,
+ScoreSpread score_spread(const Call& p, const Row& row, std::size_t j, std::span<const double> query,
                          std::span<const double> products) {
   const PartialSums sums(products);
   const double partials = std::inner_product(products.begin(), products.end(), products.begin(), sums.squares);
   const double squares = std::inner_product(products.begin(), products.end(), products.begin(), 0.0);
   const double of_query = std::inner_product(query.begin(), query.end(), query.begin(), 0.0);
-  const double of_scale = square(head.call().scale_value());
-  const ScoreBias bias = head.bias(i, static_cast<std::int64_t>(j));
+  const double of_scale = square(p.scale_value());
+  const ScoreBias bias = row.bias(j);
   return {j, of_scale * partials, of_scale * squares, of_scale * of_query, bias.additive, bias.alibi};
 }
 

@@ -19,8 +19,8 @@ struct ScoreSpread {
   double additive, alibi;
 };
 
-/// `products` are q_d * k_jd of row i and key j, `query` is q_d.
-ScoreSpread score_spread(const Head& head, std::int64_t i, std::size_t j, std::span<const double> query,
+/// `products` are q_d * k_jd of the row and key j, `query` is q_d.
+ScoreSpread score_spread(const Call& call, const Row& row, std::size_t j, std::span<const double> query,
                          std::span<const double> products);
 
 /// Variances over u^2/3, u that of the accumulator.
