@@ -2,13 +2,15 @@
 # avx512.sh PROGRAM [ARGUMENT]...: runs a program of a build on an emulated processor with AVX-512 (Skylake-X), for
 # machines that have none. Linux boots in Bochs; the program finds the suites, no driver for OpenCL, and one processor
 # of 12 million instructions a second: `unit_tests --gtest_filter='SimdMask*'` takes some six minutes. Its output, behind
-# that of the kernel's last lines, goes to standard output. Needs these packages of Debian, and a kernel that apt loads:
-#   bochs bochs-term bochsbios vgabios grub-pc-bin grub-common xorriso mtools busybox-static zstd
+# that of the kernel's last lines, goes to standard output. Needs the packages below, and a kernel that apt loads.
 # The build must not need what this processor lacks: ATTEST_ARCH=x86-64-v3, or native on one that has no more.
 set -euo pipefail
 [ $# -gt 0 ] || { echo "usage: avx512.sh PROGRAM [ARGUMENT]..." >&2; exit 2; }
 program=$(realpath "$1")
 shift
+packages="bochs bochs-term bochsbios vgabios grub-pc-bin grub-common xorriso mtools busybox-static zstd"
+missing=$(for one in $packages; do dpkg -s "$one" >/dev/null 2>&1 || printf ' %s' "$one"; done)
+[ -z "$missing" ] || { echo "avx512.sh: apt-get install --no-install-recommends$missing" >&2; exit 1; }
 cases=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../cases")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
