@@ -192,11 +192,11 @@ def attention_of(xp, as_float32):
 
 
 DIFFERENTIATED = [
-    "pass=backward heads=2/1 seq=5x7 dim=4/3",
-    "pass=backward batch=2 heads=4/2 seq=6 dim=4 scale=-0.5 softcap=2 causal dlse",
+    "pass=both heads=2/1 seq=5x7 dim=4/3",
+    "pass=both batch=2 heads=4/2 seq=6 dim=4 scale=-0.5 softcap=2 causal dlse",
     "pass=both heads=2 seq=5 dim=4 mask=add:1HQK:normal sinks out=o,dq,dk,dv,dmask,dsinks",
     "pass=both heads=2/1 seq=6 dim=4 mask=add:1H1K:normal dlse out=o,lse,dmask,dv",
-    "pass=backward heads=2 seq=3x8 dim=4 past=5 causal",
+    "pass=both heads=2 seq=3x8 dim=4 past=5 causal",
 ]
 
 
@@ -229,8 +229,10 @@ def with_pages(q, k, v, *, page_table=None, page_size=None, key_lengths=None):
 def check_library(attention, detached, tensors, lines):
     results = attest.check(attention, lines, tensors=tensors, gradients="autodiff", arithmetic=STATED)
     assert results.count("pass") == len(lines), results
-    (found,) = attest.check(with_pages, "pass=backward seq=4 dim=4 paged=2", tensors=tensors, gradients="autodiff")
+    (found,) = attest.check(with_pages, "pass=both seq=4 dim=4 paged=2", tensors=tensors, gradients="autodiff")
     assert found.status == "refused" and "autodiff" in found.reason
+    (found,) = attest.check(attention, "pass=backward seq=4 dim=4", tensors=tensors, gradients="autodiff")
+    assert found.status == "refused" and "saved results" in found.reason
     (found,) = attest.check(attention, DIFFERENTIATED[0], tensors=tensors)
     assert found.status == "refused" and "autodiff" in found.reason
     (found,) = attest.check(detached, DIFFERENTIATED[0], tensors=tensors, gradients="autodiff", shrink=False)

@@ -78,7 +78,9 @@ class Backend(Peer):
 
     name = "onednn_graph"
     library = f"oneDNN {version('onednn')}, graph, CPU by SYCL"
-    takes = (SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"dtype=f32", "dtype=bf16"}) - {"a size 0", "out=dmask"}
+    takes = (
+        SHAPES | HIDING | ADDING | CACHE | GRADIENTS | {"pass=backward", "dtype=f32", "dtype=bf16"}
+    ) - {"a size 0", "out=dmask"}
     cannot = {
         "a size 0": "dnnl_graph_partition_compile() refuses it",
         "softcap": "Tanh makes three partitions of the graph",

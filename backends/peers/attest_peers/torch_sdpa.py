@@ -146,7 +146,7 @@ class FlashBackward(Torch):
 
     name = "torch_flash_backward"
     library = f"aten::_scaled_dot_product_flash_attention_for_cpu_backward, PyTorch {torch.__version__}, CPU"
-    takes = Torch.takes - {"pass=both", "out=dmask", "dim=Dqk/Dv", "past", "a size 0"}
+    takes = (Torch.takes | {"pass=backward"}) - {"pass=both", "out=dmask", "dim=Dqk/Dv", "past", "a size 0"}
     cannot = {
         **Torch.cannot,
         "pass=both": "it is the backward pass alone",

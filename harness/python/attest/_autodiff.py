@@ -26,6 +26,8 @@ def refusal(call: Call) -> Optional[str]:
     """Why gradients of this call can't be had so."""
     if call.pass_ == "forward":
         return None
+    if call.pass_ == "backward" and call.op == "attention":
+        return 'pass=backward: saved results are not used by gradients="autodiff", which runs forward; pass=both asks for that'
     if call.page_size is not None:
         return 'paged: gradients of pages are not had by gradients="autodiff"'
     if call.past_lengths is not None:
