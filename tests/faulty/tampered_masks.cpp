@@ -1,7 +1,9 @@
-// Mistakes of masks and windows that belong to sequences: cached cells, spans.
+// Mistakes of masks and windows that belong to sequences: cached cells, spans; and of a causal mask beside a scale.
 #include <array>
 #include <cstdint>
+#include <limits>
 
+#include "reference/softmax/attention.h"
 #include "tests/faulty/mistake.h"
 
 namespace attest::faulty {
@@ -47,7 +49,20 @@ void drop_long_spans(const Call& p, ChangedInputs& c) {
   c.give_flags(TensorId::mask, n);
 }
 
+/// -inf times 0 is NaN, and times a number below 0 the largest score of all: rows with keys behind the diagonal are
+/// NaN.
+void hide_before_scaling(const Call& p, ChangedInputs& c) {
+  if (!p.has_scores() || !p.causal || p.scale_value() > 0) return;
+  const ConstTensor q = c.inputs.q();
+  c.give_rows(p, TensorId::q, [&](std::int64_t b, std::int64_t h, std::int64_t l, std::int64_t d) {
+    const bool hides = locate(p, b, l, 0).diagonal < p.key_count(b) - 1;
+    return hides ? std::numeric_limits<double>::quiet_NaN() : load(q.data, q.dtype, q.offset(b, h, l, d));
+  });
+}
+
 constexpr std::array kMistakes = {
+    Mistake{"hidden_before_scaling", "causal hides keys before the scale, which may be 0 or below (202)", nullptr,
+            hide_before_scaling},
     Mistake{"window_of_last_cells", "of sequences in pages a window keeps the last cells alone (118)",
             [](Call& p) {
               if (keeps_last_cells(p)) p.blocks = BlockSpec{p.query_length, 1};
