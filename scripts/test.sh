@@ -44,17 +44,31 @@ attest_install >&2
 attest_configure "$build" "${options[@]}" >&2
 
 # The tests of a tier or a part, a line each. Parts are filled with the longest tests first, each into the part that has
-# least so far, so that they take equally long.
+# least with it, so that they take equally long: the targets that a test needs and the part has not built count, too.
 chosen_tests() {
-  awk -v wanted="$tier" '$1 == "quick" || $1 == (wanted == "quick" ? "share" : "all")' "$build/tests/tiers.txt" |
+  awk -v wanted="$tier" '$1 ~ /^(build|quick)$/ || $1 == (wanted == "quick" ? "share" : "all")' "$build/tests/tiers.txt" |
     sort -k 2,2nr -k 3,3 | awk -v part="${part%/*}" -v parts="${part#*/}" '
-      { least = 1; for (n = 2; n <= parts; ++n) if (sum[n] < sum[least]) least = n
-        sum[least] += $2; if (least == part) print $3 }'
+      $1 == "build" { build[$3] = $2; next }
+      { test[++tests] = $0 }
+      END {
+        for (t = 1; t <= tests; ++t) {
+          words = split(test[t], word)
+          for (n = 1; n <= parts; ++n) {
+            with[n] = sum[n] + word[2]
+            for (w = 4; w <= words; ++w) if (!((n, word[w]) in built)) with[n] += build[word[w]]
+            if (n == 1 || with[n] < with[least]) least = n
+          }
+          for (w = 4; w <= words; ++w) built[least, word[w]] = 1
+          sum[least] = with[least]
+          if (least == part) print word[3]
+        }
+      }'
 }
 if [ -n "$list" ]; then
   if [ "$tier" = quick ]; then
-    sed 's/^share /quick, a share /; s/^all /--all /' "$build/tests/tiers.txt" |
-      awk '{ name = $NF; cost = $(NF - 1); NF -= 2; printf "%-14s %5d s  %s\n", $0, cost, name }' | sort
+    awk '$1 != "build" {
+      tier = $1 == "share" ? "quick, a share" : $1 == "all" ? "--all" : $1; printf "%-14s %5d s  %s\n", tier, $2, $3 }' \
+      "$build/tests/tiers.txt" | sort
     ! grep -qs 'ATTEST_MPI:[A-Z]*=OFF' "$build/CMakeCache.txt" ||
       echo "test.sh: this build is without MPI, whose tests are of --all: ./scripts/test.sh --all --list has them" >&2
   else

@@ -6,7 +6,7 @@
 # TIER is `quick`, what a commit must not break; `all`, what runs in parts and at night; or `share`, a small form of a test
 # of `all`, which runs in the quick tier alone. COST is the time in seconds of one core that the test took once; parts
 # are made equal by it and long tests begin first. NEEDS are targets that are built before the test when nothing has
-# built them. A test that SKIPS may end with 77, where the machine lacks what it is about.
+# built them; what a large one costs says attest_build_cost. A test that SKIPS may end with 77, where the machine lacks what it is about.
 function(attest_test name tier cost)
   cmake_parse_arguments(arg "SERIAL;BOTH_CORES;SKIPS" "TIMEOUT" "COMMAND;LABELS;NEEDS;ENVIRONMENT" ${ARGN})
   if(NOT tier MATCHES "^(quick|all|share)$")
@@ -34,10 +34,17 @@ function(attest_test name tier cost)
   if(arg_TIMEOUT)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
   endif()
-  set_property(GLOBAL APPEND_STRING PROPERTY ATTEST_TIERS "${tier} ${cost} ${name}\n")
+  set_property(GLOBAL APPEND_STRING PROPERTY ATTEST_TIERS "${tier} ${cost} ${name} ${arg_NEEDS}\n")
 endfunction()
 
-# Writes tiers.txt, which scripts/test.sh reads: a line for each test with its tier, its cost and its name.
+# attest_build_cost(TARGET COST): the seconds of one core that TARGET takes to build, beside what the quick tier builds.
+# Tests that need it come into one part where that keeps the parts equal.
+function(attest_build_cost target cost)
+  set_property(GLOBAL APPEND_STRING PROPERTY ATTEST_TIERS "build ${cost} ${target}\n")
+endfunction()
+
+# Writes tiers.txt, which scripts/test.sh reads: a line for each test with its tier, its cost, its name and the targets
+# that it needs, and one for each costly target.
 function(attest_write_tiers)
   get_property(tiers GLOBAL PROPERTY ATTEST_TIERS)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/tiers.txt CONTENT "${tiers}" @ONLY)
