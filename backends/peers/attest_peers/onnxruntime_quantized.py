@@ -61,12 +61,12 @@ class QuantizedCache(GroupQueryAttention):
         return TYPES["int8"] if attributes["kv_cache_bit_width"] == 8 else TYPES["uint8"]
 
     def cannot_do(self, call: Any) -> Optional[str]:
-        of = {name: call.option(f"{name}.dtype") for name in ("q", "k", "v", "past_k", "past_v", "mask", "o")}
+        of = {name: call.option(f"{name}.dtype") for name in ("q", "k", "v", "past_k", "past_v", "mask", "out", "weights")}
         if of["k"] not in CODES or of["v"] != of["k"]:
             return "k.dtype: this is the cache of codes, and one type is for keys and values"
         if call.past and (of["past_k"] or of["k"], of["past_v"] or of["v"]) != (of["k"], of["v"]):
             return "past_k.dtype: the cache has one type"
-        if any(of[name] not in (None, "", call.dtype) for name in ("q", "mask", "o")):
+        if any(of[name] not in (None, "", call.dtype) for name in ("q", "mask", "out", "weights")):
             return "mixed types: query, attention_bias and output have one type; docs/ContribOperators.md"
         for name in ("k", "v"):
             if (call.option(f"{name}.scale") or "tensor") not in ("tensor", "head"):
