@@ -61,7 +61,8 @@ class QuantizedCache(GroupQueryAttention):
         return TYPES["int8"] if attributes["kv_cache_bit_width"] == 8 else TYPES["uint8"]
 
     def cannot_do(self, call: Any) -> Optional[str]:
-        of = {name: call.option(f"{name}.dtype") for name in ("q", "k", "v", "past_k", "past_v", "mask", "out", "weights")}
+        tensors = ("q", "k", "v", "past_k", "past_v", "mask", "out", "weights")
+        of = {name: call.option(f"{name}.dtype") for name in tensors}
         if of["k"] not in CODES or of["v"] != of["k"]:
             return "k.dtype: this is the cache of codes, and one type is for keys and values"
         if call.past and (of["past_k"] or of["k"], of["past_v"] or of["v"]) != (of["k"], of["v"]):

@@ -42,8 +42,8 @@ def masking_of(request: Request) -> Optional[Masking]:
         cached = request.keys - request.queries
         if cached < 0 or request.key_lengths is not None:
             return None
-    if causal and not cached and request.queries == 1 < request.keys:
-        return None  # one query sees all that is there: sdpa takes no `is_causal` of it
+    if causal and not cached and (request.queries == 1 < request.keys or request.queries > request.keys):
+        return None  # no model asks so: one query sees all that is there, and there is a key for each query
     window = left if left is None or not causal else left + 1
     return Masking(_padding(request), cached, causal, window)
 
