@@ -303,9 +303,8 @@ def refusal(call: Call, taken: frozenset[str], names: Mapping[str, str], functio
         keyword = keywords[0] if keywords else None
         if keyword is None or feature in SHOWN:
             return f"{feature}: not supported"
-        if keyword == "do":
-            return f'{feature}: {title(function)} has no parameter `do` for it, and no gradients="autodiff" is stated'
-        return f"{feature}: {title(function)} has no parameter `{keyword}` for it"
+        more = ', and no gradients="autodiff" is stated' if keyword in ("do", "pass_") else ""
+        return f"{feature}: {title(function)} has no parameter `{keyword}` for it{more}"
     for name in NOT_GIVEN[call.pass_]:
         if name in names and _is_required(function, names[name]):
             return f"pass={call.pass_}: {title(function)} needs `{names[name]}`, which this pass does not give"
