@@ -6,7 +6,8 @@
 # TIER is `quick`, what a commit must not break; `all`, what runs in parts and at night; or `share`, a small form of a test
 # of `all`, which runs in the quick tier alone. COST is the time in seconds of one core that the test took once; parts
 # are made equal by it and long tests begin first. NEEDS are targets that are built before the test when nothing has
-# built them; what a large one costs says attest_build_cost. A test that SKIPS may end with 77, where the machine lacks what it is about.
+# built them; what a large one costs says attest_build_cost. A test that SKIPS may end with 77, where the machine lacks
+# what it is about.
 function(attest_test name tier cost)
   cmake_parse_arguments(arg "SERIAL;BOTH_CORES;SKIPS" "TIMEOUT" "COMMAND;LABELS;NEEDS;ENVIRONMENT" ${ARGN})
   if(NOT tier MATCHES "^(quick|all|share)$")

@@ -21,6 +21,7 @@ import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
+from peer_results import all_findings
 from run import instructions
 
 HERE = Path(__file__).resolve().parent
@@ -29,9 +30,8 @@ TARGET = HERE.parent.parent / "results" / "peers" / "programs.json"
 
 def peer_of(program: str) -> str:
     """The first peer on which the program's finding was made."""
-    findings = tomllib.loads((HERE / "findings.toml").read_text())["finding"]
     peers = tomllib.loads((HERE / "peers.toml").read_text())
-    patterns: list[str] = next((finding["peers"] for finding in findings if finding["name"] == program), [])
+    patterns: list[str] = next((finding["peers"] for finding in all_findings() if finding["name"] == program), [])
     for peer in peers:
         if any(fnmatch(peer, pattern) for pattern in patterns):
             return peer
@@ -93,7 +93,7 @@ def main() -> None:
     asked = parser.parse_args()
     known = json.loads(TARGET.read_text()) if TARGET.exists() else {}
     proved = {name: outcome for name, outcome in known.items() if (HERE / "bugs" / f"{name}.py").exists()}
-    lines = {found["name"]: found for found in tomllib.loads((HERE / "findings.toml").read_text())["finding"]}
+    lines = {found["name"]: found for found in all_findings()}
     for program in asked.programs:
         line = str(lines[program]["line"])
         of_line = 0 if line.startswith("none") else sum(line_fails(program, line, asked.environments) for _ in range(3))

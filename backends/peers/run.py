@@ -159,6 +159,8 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         # Not where cases and libraries lie: messages of exceptions name their files.
         text = verdicts.read_text().replace(folder, "").replace(str(interpreter.parent.parent), "")
         told = [json.loads(line) for line in text.splitlines()]
+        if not any(line["kind"] == "verdict" for line in told):  # it could not be loaded
+            sys.exit(f"{name}, {suite}: no verdict: {(ended.stderr or ended.stdout).strip()}")
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
             for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
                 written = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
@@ -209,14 +211,16 @@ def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, res
         found = json.loads(told.read_text())
     counts, lines = found["counts"], found["smallest"]
     results.mkdir(parents=True, exist_ok=True)
+    # Before the counts, so that none stand without what they count.
+    if lines:
+        check(interpreter, name, peer, "fuzz", lines, results)
+    else:
+        (results / f"{name}.fuzz.jsonl.gz").unlink(missing_ok=True)
     target = results / "fuzz.json"
     known = json.loads(target.read_text()) if target.exists() else {}
     known[name] = {"seconds": seconds, "seed": int(SEED), **counts}
     target.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
     print(f"{name}, fuzz: {counts}, {len(lines)} ways", flush=True)
-    (results / f"{name}.fuzz.jsonl.gz").unlink(missing_ok=True)
-    if lines:
-        check(interpreter, name, peer, "fuzz", lines, results)
 
 
 def main() -> None:

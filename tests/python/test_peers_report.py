@@ -23,7 +23,7 @@ import run  # noqa: E402
 
 
 def test_each_bug_has_a_program_and_each_finding_a_peer():
-    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    findings = peer_results.all_findings()
     peers = tomllib.loads((PEERS / "peers.toml").read_text())
     bugs = [finding["name"] for finding in findings if finding["kind"] == "bug" and "part_of" not in finding]
     assert sorted(bugs) == sorted(path.stem for path in (PEERS / "bugs").glob("*.py"))
@@ -35,7 +35,7 @@ def test_each_bug_has_a_program_and_each_finding_a_peer():
 
 
 def test_a_report_names_functions_machine_and_versions():
-    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    findings = peer_results.all_findings()
     options = {option["name"] for option in peer_tables.options_of()} | {
         "a query that sees nothing", "NaN in hidden keys and values",
     }  # fmt: skip
@@ -60,7 +60,7 @@ def test_a_report_names_functions_machine_and_versions():
 
 
 def test_what_a_row_that_sees_nothing_gives_is_stated_by_one_rule():
-    findings = tomllib.loads((PEERS / "findings.toml").read_text())["finding"]
+    findings = peer_results.all_findings()
     peers = tomllib.loads((PEERS / "peers.toml").read_text())
     for finding in findings:
         if not finding.get("empty_row"):
@@ -119,6 +119,12 @@ def test_what_fuzzing_finds_is_counted_and_checked(tmp_path):
         told = [json.loads(line) for line in file]
     assert "fail" in {line["status"] for line in told if line["kind"] == "verdict"}
     assert "fail" in run.counts_of(told) and run.counts_of([]) == "no verdicts"
+
+
+def test_an_adapter_that_is_not_loaded_ends_the_run_and_leaves_no_results(tmp_path):
+    with pytest.raises(SystemExit, match="gone, smoke: .*there_is_none"):
+        run.check(Path(sys.executable), "gone", {"object": "there_is_none:Kernel"}, "smoke", ["seq=1 dim=1"], tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_conventions_that_a_peer_states_have_a_column(tmp_path, monkeypatch):

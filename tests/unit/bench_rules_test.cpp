@@ -117,6 +117,28 @@ TEST(OutsideRun, AnUploadThatComputesIsFound) {
   EXPECT_EQ(untimed_work(s, kLimits).text, "");
 }
 
+/// A driver hands commands to threads of its own, which costs many times as much on a virtual machine.
+TEST(OutsideRun, AMoveMayTakeSomeHandOversToAnotherThread) {
+  StepSamples s;
+  s.run = {1e-4, 1e-4};
+  MachineLimits small{1e3, 1e9, 1e3, 1e3, 2e9, true, 1, 1e9};
+  s.fetched = {{0.5e-3, 0.5e-3}, {0.5e-3, 0.5e-3}};
+  EXPECT_EQ(untimed_work(s, small).kind, NoSpeed::download_works);
+  small.hand_over = 70e-6;
+  EXPECT_EQ(untimed_work(s, small).text, "");
+  s.fetched = {{0.6e-3, 0.6e-3}, {0.6e-3, 0.6e-3}};
+  EXPECT_EQ(untimed_work(s, small).kind, NoSpeed::download_works);
+  s.fetched = {{1.2e-3, 1.2e-3}, {1.2e-3, 1.2e-3}};
+  small.hand_over = 1;  // and no more than a device's driver may take
+  EXPECT_EQ(untimed_work(s, small).kind, NoSpeed::download_works);
+  s.fetched = {};
+  s.uploaded = {{0.5e-3, 0.5e-3}, {0.5e-3, 0.5e-3}};
+  small.hand_over = 50e-6;
+  EXPECT_EQ(untimed_work(s, small).kind, NoSpeed::upload_works);
+  small.hand_over = 70e-6;
+  EXPECT_EQ(untimed_work(s, small).text, "");
+}
+
 /// Where a call is small, nothing but what its bytes cost and a call of an interpreter is allowed.
 TEST(OutsideRun, AMomentInUploadIsFoundWhereCopyingTakesNone) {
   StepSamples s;

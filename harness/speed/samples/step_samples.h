@@ -43,6 +43,7 @@ struct MachineLimits {
   bool host = true;              ///< the device is the processor, or one that nobody knows: its work is processor time
   int threads = 1;               ///< given to the backend
   double converted_per_second = 0;  ///< bytes, one element after the other; 0 where not measured
+  double hand_over = 0;  ///< seconds of processor time to wake a sleeping thread and be woken; 0 where not measured
 };
 
 }  // namespace attest

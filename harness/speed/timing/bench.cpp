@@ -12,6 +12,7 @@
 #include "harness/base/interrupted.h"
 #include "harness/base/statistics.h"
 #include "harness/base/stopwatch.h"
+#include "harness/speed/machine/hand_over.h"
 #include "harness/speed/machine/thread_pools.h"
 #include "harness/speed/samples/sample_interval.h"
 #include "harness/speed/timing/cold_caches.h"
@@ -193,6 +194,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
   const double roof_before = doubles ? roof.fma_gflops_f64 : roof.fma_gflops_f32;
   result.roof_after = measure_fma_again(settings.threads, doubles, roof_before);
   const double peak = 1e9 * std::max(result.roof_after, roof_before);
+  const double hand_over = measure_hand_over();
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     Candidate& c = candidates[n];
     BenchLine line;
@@ -206,7 +208,7 @@ BenchCase bench_case(const Case& source, const std::vector<Backend*>& backends, 
     line.roof_measured = host && factor == 1;
     const double own_peak = line.roof_measured ? peak : 0, limit = host ? factor * peak : 0;
     c.plan->judge({work.operations, limit, bytes.in, bytes.out, roof.copy_gbps * 1e9, host, settings.threads,
-                   roof.convert_gbps * 1e9});
+                   roof.convert_gbps * 1e9, hand_over});
     line.wrong = c.plan->wrong();
     result.calibration_spread = std::max(result.calibration_spread, c.plan->calibration_spread());
     result.change_seconds = std::max(result.change_seconds, c.plan->change_seconds());

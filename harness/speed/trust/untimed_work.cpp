@@ -15,6 +15,7 @@ constexpr double kShortest = 50e-6;     ///< seconds that no rule looks at: one 
 constexpr double kConversions = 2;      ///< of its bytes, one element after the other, that moving data may make
 constexpr double kConverted = 5e8;      ///< bytes a second of those where nobody measured them
 constexpr double kCalled = 200e-6;      ///< seconds that moving data may take whatever it is: queues, interpreters
+constexpr double kRoundTrips = 8;       ///< to another thread and back, that moving data may take: queues of drivers
 constexpr double kHandedOver = 1e-3;    ///< seconds that a device's driver may take to be given a call's tensors
 constexpr double kThreadsAbove = 0.75;  ///< of threads counted by their turns: a fifth of the time makes one
 constexpr double kOverlap = 0.1;        ///< processors more than threads that clocks may tell
@@ -59,7 +60,8 @@ NoSpeedReason untimed_work(const StepSamples& steps, const MachineLimits& y, Evi
                         milliseconds(steps.waited.back().seconds), milliseconds(run))};
   }
   const double converted = y.converted_per_second > 0 ? y.converted_per_second : kConverted;
-  const double storing = std::max({0.25 * run, kCalled, kConversions * y.bytes_out / converted});
+  const double called = std::clamp(kRoundTrips * y.hand_over, kCalled, kHandedOver);
+  const double storing = std::max({0.25 * run, called, kConversions * y.bytes_out / converted});
   const bool downloads =
       nearly_always(steps.fetched, [&](const StepSamples::Cost& one) { return cost_of(one) - copy_out > storing; });
   if (downloads) {
@@ -85,7 +87,7 @@ NoSpeedReason untimed_work(const StepSamples& steps, const MachineLimits& y, Evi
   }
   // Where the roof is known, by what the run should take; and anywhere, by what it does take.
   const double moving = std::max(copy_in, kConversions * y.bytes_in / converted);
-  const double allowed = moving + (y.host ? std::max(0.25 * run, kCalled) : std::max(run, kHandedOver));
+  const double allowed = moving + (y.host ? std::max(0.25 * run, called) : std::max(run, kHandedOver));
   const bool beyond_roof =
       copy_in > 0 && shortest_run > kShortest && upload - copy_in > 0.5 * shortest_run && upload > 0.5 * run;
   if (beyond_roof ||

@@ -15,8 +15,8 @@ enum class Evidence : std::uint8_t { suspicion, proof };
 /// - run() beats the device's roof by more than a tenth;
 /// - first downloads after a run take longer than those after them by a quarter of a run, and by more than copying the
 ///   output explains;
-/// - downloads take longer than four copies of their bytes by a quarter of a run, and by more than converting one
-///   element after the other explains, twice as slowly as was measured;
+/// - downloads take longer than four copies of their bytes by a quarter of a run, by more than converting one element
+///   after the other explains, twice as slowly as was measured, and by more than eight hand-overs to another thread;
 /// - new data take four times as long as the same data again;
 /// - upload takes longer than four copies of its bytes by half of what the run should take;
 /// - upload takes longer than copying or converting explains in the same way, by a quarter of a run; on a known
