@@ -207,7 +207,7 @@ struct Kernels {
 /// Largest errors in ulps; tests/unit/simd_kernels_test.cpp measures them for each instruction set.
 inline constexpr double kExpUlps = 2, kTanhUlps = 3;
 
-/// An instruction set that was compiled and that this processor has, the best one first.
+/// An instruction set that was compiled and that this processor has, the fastest one first.
 struct Target {
   std::string name;  ///< avx512_bf16, avx512, avx2, sse4; elsewhere as Highway calls it, in lower case
   std::int64_t bit;

@@ -1,6 +1,6 @@
 // simd: a fused attention written for vectors with Highway. One source gives kernels for AVX-512, AVX2 and SSE4 (NEON
-// elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best. Where the processor
-// multiplies bf16 (avx512_bf16), calls in bf16 use that.
+// elsewhere), chosen when the program runs; ATTEST_SIMD_TARGET=avx2 takes another than the best. Where products of bf16
+// are faster than those of f32 (avx512_bf16), calls in bf16 use them.
 #include "backends/backend.h"
 #include "backends/simd/kernels.h"
 #include "backends/simd/linear.h"
