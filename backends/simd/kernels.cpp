@@ -257,8 +257,8 @@ bool has_products_of_pairs(std::int64_t bit) {
 #endif
 }
 
-/// Whether they give more a second than products of f32: twice as many on a Zen 5, and half as many on an Emerald Rapids,
-/// which leaves bf16 to AMX as others of Intel's do (README.md, "What was tried").
+/// Whether they give more a second than products of f32: twice as many on a Zen 5, and half as many on an Emerald
+/// Rapids, which leaves bf16 to AMX as others of Intel's do (README.md, "What was tried").
 bool pairs_are_faster() {
 #if HWY_ARCH_X86_64
   return !__builtin_cpu_is("intel") || __builtin_cpu_is("cooperlake");

@@ -38,9 +38,7 @@ double measure_hand_over() {
     for (int n = 0; n < kRoundTrips; ++n) turns.wait_and_pass_on(own);
     seconds[own] = thread_cpu_seconds() - before;
   };
-  {
-    const std::jthread first(take_turns, 0), second(take_turns, 1);
-  }
+  { const std::jthread first(take_turns, 0), second(take_turns, 1); }
   return (seconds[0] + seconds[1]) / kRoundTrips;
 }
 
