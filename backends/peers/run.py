@@ -203,8 +203,8 @@ def fuzz(interpreter: Path, name: str, peer: dict[str, Any], seconds: float, res
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "found.json"
         ended = module(
-            interpreter, "attest_peers.fuzz_peer", str(peer["object"]), str(seconds), SEED, str(told), *peer.get("codes", []),
-            variables=peer.get("variables"),
+            interpreter, "attest_peers.fuzz_peer", str(peer["object"]), str(seconds), SEED, str(told),
+            *peer.get("always", peer.get("codes", [])), variables=peer.get("variables"),
         )  # fmt: skip
         if not told.exists():
             sys.exit(f"{name}, fuzz: {(ended.stderr or ended.stdout).strip()}")

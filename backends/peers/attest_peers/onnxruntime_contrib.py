@@ -282,6 +282,8 @@ class GroupQueryAttentionWindow(GroupQueryAttention):
         # A cache of as many rows as the window holds the last tokens before the new ones, from row 0 on.
         rows = request.window[0] + 1  # type: ignore[operator]
         totals = given["seqlens_k"] + 1
+        if "past_key" not in given:  # all tokens of each sequence are new
+            given["query_seqlens"] = totals
         ends = totals - given.get("query_seqlens", np.full(request.batch, request.queries, np.int32))
         for name, array in (("past_key", k), ("past_value", v)):
             given[name] = ragged(array, np.maximum(ends - rows, 0), ends, rows)
