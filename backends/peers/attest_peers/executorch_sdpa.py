@@ -168,13 +168,13 @@ class Quantized(Backend):
         return operators().custom_quantized_sdpa(*codes, start, mask, 0.0, causal, scale, *pairs).transpose(1, 2)
 
     def cannot_do(self, call: Any) -> Optional[str]:
-        of = {name: call.option(f"{name}.dtype") for name in ("q", "k", "v", "past_k", "past_v", "o")}
+        of = {name: call.option(f"{name}.dtype") for name in ("q", "k", "v", "past_k", "past_v", "out")}
         if (of["q"], of["k"], of["v"]) != ("i8", "i8", "i8"):
             return "q.dtype: q, k and v must be quantized together, says op_sdpa.cpp"
         if call.past and (of["past_k"] or "i8", of["past_v"] or "i8") != ("i8", "i8"):
             return "past_k.dtype: the cache has one type"
-        if of["o"] not in (None, "", "f32"):
-            return "o.dtype: the output is float; op_sdpa_aot.cpp"
+        if of["out"] not in (None, "", "f32"):
+            return "out.dtype: the output is float; op_sdpa_aot.cpp"
         if any((call.option(f"{name}.scale") or "token").startswith("block") for name in "qkv"):
             return "scale=block: scales have the shape of a token's head; validate_cache_quant_params_args()"
         if call.batch > 1 and separate_masks(call):
