@@ -36,4 +36,5 @@ cp "$source"/tests/exploits/*.py "$folder/tests"
 (cd "$source/backends" && tar -c --exclude=peers/build peers) | tar -x -C "$folder"  # libraries may be installed there
 export ATTEST_PEERS=$folder/peers
 cd "$folder/tests"
-"$folder/venv/bin/python" -m pytest -q -p no:cacheprovider --no-header .
+# Two at a time, each file by one of them.
+"$folder/venv/bin/python" -m pytest -q -p no:cacheprovider --no-header -n 2 --dist loadfile .

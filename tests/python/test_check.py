@@ -161,6 +161,15 @@ def test_a_crash_is_a_verdict_with_isolation():
     assert (found.status, found.cause) == ("crashed", "crashed"), str(found)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler, where whoever runs the tests ignores the signal, as pytest-xdist does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_valid_results(tmp_path):
     runs = []
 
