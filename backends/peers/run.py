@@ -159,8 +159,6 @@ def check(interpreter: Path, name: str, peer: dict[str, Any], suite: str, lines:
         # Not where cases and libraries lie: messages of exceptions name their files.
         text = verdicts.read_text().replace(folder, "").replace(str(interpreter.parent.parent), "")
         told = [json.loads(line) for line in text.splitlines()]
-        if not any(line["kind"] == "verdict" for line in told):  # it could not be loaded
-            sys.exit(f"{name}, {suite}: no verdict: {(ended.stderr or ended.stdout).strip()}")
         with gzip.GzipFile(results / f"{name}.{suite}.jsonl.gz", "wb", mtime=0) as packed:
             for line in summed([kept(line) for line in told if line["kind"] in ("run", "verdict")], suite in ONCE):
                 written = json.dumps(line, separators=(",", ":"), ensure_ascii=False)

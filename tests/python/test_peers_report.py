@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -121,10 +122,18 @@ def test_what_fuzzing_finds_is_counted_and_checked(tmp_path):
     assert "fail" in run.counts_of(told) and run.counts_of([]) == "no verdicts"
 
 
-def test_an_adapter_that_is_not_loaded_ends_the_run_and_leaves_no_results(tmp_path):
-    with pytest.raises(SystemExit, match="gone, smoke: .*there_is_none"):
-        run.check(Path(sys.executable), "gone", {"object": "there_is_none:Kernel"}, "smoke", ["seq=1 dim=1"], tmp_path)
-    assert not list(tmp_path.iterdir())
+def test_an_adapter_that_is_not_loaded_again_leaves_no_counts_of_failures(tmp_path, monkeypatch):
+    def module(_interpreter, name, *words, **_):
+        if name == "attest_peers.fuzz_peer":
+            Path(words[3]).write_text(json.dumps({"counts": {"cases": 1, "failed": 1}, "smallest": ["seq=1 dim=1"]}))
+        return subprocess.CompletedProcess([], 2, "", "no adapter here")
+
+    monkeypatch.setattr(run, "module", module)
+    monkeypatch.setattr(run, "attest_data", lambda _interpreter: tmp_path)
+    results = tmp_path / "results"
+    with pytest.raises(SystemExit, match="gone, fuzz: no adapter here"):
+        run.fuzz(Path(sys.executable), "gone", {"object": "gone:Kernel"}, 5, results)
+    assert not list(results.iterdir())
 
 
 def test_conventions_that_a_peer_states_have_a_column(tmp_path, monkeypatch):
